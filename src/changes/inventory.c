@@ -15,6 +15,7 @@
 #include "changes/show/renames.h"
 #include "changes/show/risk.h"
 #include "changes/show/spool.h"
+#include "held/risk_text.h"
 
 #define RISK_REASON_MAX 96 /* of one that is kept in memory; longer ones are truncated */
 

@@ -16,9 +16,8 @@ int inventory_judge_git(const struct git_item *git, struct inventory_git *ret_ju
 {
     struct inventory_git *judged = ret_judged;
     bool tree = git->kind == GIT_ITEM_WORKTREE;
-    bool commits = git->kind != GIT_ITEM_CONFIG && (git->new || git->new_tree);
     *judged = (struct inventory_git){0};
-    int status = commits ? range_judge(git, &judged->range, err) : 0;
+    int status = range_judge(git, &judged->range, err);
     const struct range_mark *mark = status == 0 ? range_stops(&judged->range) : NULL;
     if (mark)
         range_append_mark(&judged->risk, mark);
@@ -53,8 +52,9 @@ static int list_item(void *data, const struct git_item *git, struct str *reason,
     if (status < 0)
         return status;
     status = listing->visit(listing->context, &judged.item, err);
+    bool marked = judged.item.risk;
     inventory_git_done(&judged);
-    return status;
+    return status < 0 ? status : !marked;
 }
 
 int inventory_each_git(const struct guard_options *options, const char *root, inventory_visit visit,

@@ -26,6 +26,8 @@ struct git_item {
      * index, NULL if there is none or it has conflicts: then it follows HEAD. */
     const char *old_head, *new_head;
     const char *old_tree, *new_tree;
+    /* Why the item itself needs a look, whatever its commits are: it takes something away; or NULL. Constant. */
+    const char *unusual;
     /* To look at the commits: git, and how it is called for the user's repository and for base/,
      * the refs on which the user and the jail agree (they include refs/remotes). */
     const struct git *git;
@@ -39,4 +41,6 @@ struct git_chooser {
     int (*choose)(void *data, const struct git_item *item, struct str *reason,
                   struct brig_error *err);
     void *data;
+    /* Of one that takes everything, and only looks: called at the end of each working tree. Else NULL. */
+    void (*end)(void *data);
 };

@@ -77,7 +77,8 @@ static int plan_choose_stash(struct plan_tree *tree, const struct side_stash *st
     struct git_item item = {.kind = GIT_ITEM_STASH,
                             .name = stash->text,
                             .old = adds ? NULL : stash->id,
-                            .new = adds ? stash->id : NULL};
+                            .new = adds ? stash->id : NULL,
+                            .unusual = adds ? NULL : "nothing else has it"};
     int chosen = plan_ask(tree, &item, &why, err);
     if (chosen == 0) {
         tree->report->left = true;
@@ -143,14 +144,33 @@ static int plan_put_stashes(struct plan_tree *tree, struct brig_error *err)
     return 0;
 }
 
+/* Whether a branch that the user has gets an upstream of another name. */
+static bool plan_redirects(const struct plan_tree *tree, const struct config_change *change)
+{
+    static const char prefix[] = "branch.", variable[] = ".merge";
+    autostr struct str branch = {0};
+    if (!str_starts_with(change->key, prefix) || !str_ends_with(change->key, variable))
+        return false;
+    str_append(&branch, "refs/heads/");
+    str_append_bytes(&branch, change->key + strlen(prefix),
+                     strlen(change->key) - strlen(prefix) - strlen(variable));
+    return branch.failed ||
+           (refs_find(&tree->outside.refs, branch.data) && strcmp(branch.data, change->new) != 0);
+}
+
 /* Whether an upstream is taken: it has not been set outside meanwhile. */
 static int plan_choose_setting(struct plan_tree *tree, const struct config_change *change,
                                struct brig_error *err)
 {
     autostr struct str why = {0};
     char now[4096];
-    struct git_item item = {
-        .kind = GIT_ITEM_CONFIG, .name = change->key, .old = change->old, .new = change->new};
+    struct git_item item = {.kind = GIT_ITEM_CONFIG,
+                            .name = change->key,
+                            .old = change->old,
+                            .new = change->new,
+                            .unusual = plan_redirects(tree, change)
+                                           ? "it changes what git pull merges into this branch"
+                                           : NULL};
     int status = LINE(&tree->t, NULL, now, err, "config", "--get", change->key);
     if (status < 0 || strcmp(now, change->new) == 0)
         return status;

@@ -193,11 +193,73 @@ static bool plan_has_current(const struct plan_tree *tree)
     return tree->goes_on || strcmp(tree->t.inside.head, tree->outside.head) == 0;
 }
 
+/* Appends "^OBJECT" for what the user keeps: refs that stay, new values that are taken, and that of the current branch until it is
+ * known to stay. */
+static void plan_list_kept(const struct plan_tree *tree, struct str *lines)
+{
+    const struct refs *const lists[] = {&tree->outside.refs, &tree->remotes.refs};
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++)
+        for (size_t j = 0; j < lists[i]->count; j++)
+            if (i > 0 || !plan_find_ref(tree, lists[i]->items[j].name))
+                str_concat(lines, "^", lists[i]->items[j].id, "\n");
+    for (size_t i = 0; i < tree->ref_count; i++) {
+        const struct plan_ref *ref = &tree->refs[i];
+        bool stays = ref->chosen == 0 || (ref->current && tree->chosen == 0);
+        const char *kept = stays ? ref->old : ref->chosen > 0 ? ref->new : NULL;
+        str_concat(lines, kept ? "^" : "", kept ? kept : "", kept ? "\n" : "");
+    }
+}
+
+/* Whether a ref or HEAD that moves from `old` leaves commits that nothing else has. */
+static bool plan_loses(const struct plan_tree *tree, const char *old, const char *new)
+{
+    autostr struct str lines = {0}, out = {0};
+    if (!old || (new &&plan_is_forward(tree, old, new)))
+        return false;
+    str_concat(&lines, old, "\n", new ? "^" : "", new ? new : "", new ? "\n" : "");
+    plan_list_kept(tree, &lines);
+    return lines.failed ||
+           RUN(&tree->t, &(struct git_call){.input = &lines}, &out, NULL, "rev-list", "-n", "1",
+               "--ignore-missing", "--stdin") != 0 ||
+           out.length > 0;
+}
+
+/* What a ref takes away from the user, or NULL. An annotated tag is lost with its name. */
+static const char *plan_find_loss(const struct plan_tree *tree, const struct plan_ref *ref)
+{
+    char type[16];
+    const struct git_chooser *chooser = tree->plan->options->chooser;
+    if (!ref->old || !chooser || chooser->end || (ref->current && plan_has_current(tree)))
+        return NULL;
+    if (!ref->new &&str_starts_with(ref->name, "refs/tags/") &&
+        (LINE(&tree->t, NULL, type, NULL, "cat-file", "-t", ref->old) < 0 ||
+         strcmp(type, "tag") == 0))
+        return "it is an annotated tag";
+    if (!plan_loses(tree, ref->old, ref->new))
+        return NULL;
+    return ref->new ? "it goes back, and leaves commits that nothing else has"
+                    : "nothing else has its commits";
+}
+
+/* What HEAD takes away, with the current branch if that is where it stays. */
+static const char *plan_find_tree_loss(const struct plan_tree *tree, const struct git_item *item)
+{
+    const struct git_chooser *chooser = tree->plan->options->chooser;
+    bool detached = refs_is_id(tree->outside.head);
+    if (!chooser || chooser->end)
+        return NULL;
+    if ((detached || plan_has_current(tree)) && plan_loses(tree, item->old, item->new))
+        return "it goes back, and leaves commits that nothing else has";
+    return !detached && refs_is_id(item->new_head) ? "it detaches HEAD from its branch" : NULL;
+}
+
 /* Decides about one ref, once. */
 static int plan_judge(struct plan_tree *tree, struct plan_ref *ref, struct brig_error *err)
 {
     autostr struct str key = {0};
     str_concat(&key, tree->p->repo.common_path, "\n", ref->name);
+    if (ref->chosen > 0 && !ref->unusual && tree->chosen == 0 && plan_find_loss(tree, ref))
+        ref->chosen = -1; /* the current branch, which stays, does not have it */
     if (ref->chosen >= 0)
         return 0;
     const char *why = key.failed ? "memory is lacking"
@@ -208,8 +270,12 @@ static int plan_judge(struct plan_tree *tree, struct plan_ref *ref, struct brig_
     ref->chosen = !why;
     if (why || (ref->current && plan_has_current(tree)))
         return 0;
-    struct git_item item = {
-        .kind = GIT_ITEM_REF, .name = ref->name, .old = ref->old, .new = ref->new};
+    ref->unusual = plan_find_loss(tree, ref);
+    struct git_item item = {.kind = GIT_ITEM_REF,
+                            .name = ref->name,
+                            .old = ref->old,
+                            .new = ref->new,
+                            .unusual = ref->unusual};
     int chosen = plan_ask(tree, &item, &ref->why, err);
     ref->chosen = chosen > 0;
     return chosen < 0 ? chosen : 0;
@@ -365,6 +431,7 @@ static int plan_ask_tree(struct plan_tree *tree, struct str *why, struct brig_er
                             .old_tree = t->base.tree[0] ? t->base.tree : NULL,
                             .new_tree =
                                 !tree->goes_on && t->inside.tree[0] ? t->inside.tree : NULL};
+    item.unusual = plan_find_tree_loss(tree, &item);
     if (tree->chosen < 0)
         tree->chosen = plan_ask(tree, &item, why, err);
     return tree->chosen;

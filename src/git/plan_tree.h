@@ -10,6 +10,7 @@ struct plan_ref {
     const char *name, *old, *new; /* NULL: there is none */
     int chosen;                   /* the answer about it; -1: not asked yet */
     bool moves, current;          /* it is checked out outside, so it moves with HEAD and index */
+    const char *unusual;          /* what it takes away, or NULL */
     struct str why;
 };
 

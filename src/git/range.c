@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Judges commits. Four passes of git: the commits (rev-list), their files (diff-tree), the merges against the tips that they
- * merge, and the two ends; then the contents of links and of package.json files. */
+ * merge, and the two ends against the upstream; then the contents of links and of files. */
 #include "git/range.h"
 
 #include <fcntl.h>
@@ -18,22 +18,20 @@
 #include "held/names.h"
 #include "held/risk_text.h"
 
-#define ROOTS_MAX 16                    /* commits without a parent that are looked at */
-#define PACKAGE_BYTES ((size_t)1 << 20) /* a longer package.json is flagged without being read */
+#define ROOTS_MAX 16                     /* commits without a parent that are looked at */
+#define BATCH_BYTES ((uint64_t)16 << 20) /* contents that git prints at once, and one more file */
+#define LARGE_BYTES ((uint64_t)16 << 20) /* a larger file is not read */
 #define MODE_LINK 0120000
 #define MODE_GITLINK 0160000
 #define SUBJECT_MAX 500
 
-static const char reason_absolute[] = "a link to an absolute path";
-static const char reason_out[] = "a link that leads out of the directory";
-static const char reason_scripts[] = "scripts that a package manager runs";
-static const char reason_dependency[] = "a dependency that is not from the registry";
+static const char reason_unread[] = "it was not read: there is too much";
 
 /* What decides whether a flag stays. */
 enum flag_kind {
     FLAG_NAME,    /* nothing */
     FLAG_LINK,    /* the target of the link */
-    FLAG_PACKAGE, /* both versions of the file */
+    FLAG_CONTENT, /* both versions of the file */
 };
 
 struct flag {
@@ -43,7 +41,8 @@ struct flag {
     char *path;
     char commit[RANGE_ID_MAX + 1];
     char blobs[2][RANGE_ID_MAX + 1]; /* before and after, of what must be read */
-    bool merge;                      /* of a merge, or of the ends: tips can explain it */
+    bool merge;                      /* of a merge: tips that it merges can explain it */
+    bool ends;                       /* of the ends: the upstream can */
     unsigned tips;                   /* in how many of the tips the path is another one */
     size_t kept, file;               /* where it is listed, or SIZE_MAX */
 };
@@ -71,8 +70,8 @@ struct judge {
     size_t flag_count;
     struct flag **sorted; /* those of merges and of the ends, by commit and path */
     size_t sorted_count;
-    uint64_t entries;
-    struct str links; /* paths and commits of submodules that are known, a list of pairs */
+    uint64_t entries, read; /* paths, and bytes of contents */
+    struct str links;       /* paths and commits of submodules that are known, a list of pairs */
     size_t link_count;
     const char *failed; /* why nothing is known */
     /* Of the pass that reads diff-tree: */
@@ -257,12 +256,6 @@ static bool judge_has_link(struct judge *judge, const char *path, const char *id
     return found;
 }
 
-static bool is_package(const char *path)
-{
-    const char *name = strrchr(path, '/');
-    return strcmp(name ? name + 1 : path, "package.json") == 0;
-}
-
 /* Fills in kind, class and reason of a record; false: it is plain. */
 static bool judge_path(struct judge *judge, const char *path, struct flag *flag)
 {
@@ -273,9 +266,14 @@ static bool judge_path(struct judge *judge, const char *path, struct flag *flag)
         home = in_home;
     uint32_t before = judge->modes[0], after = judge->modes[1];
     struct names_mark mark;
+    const char *unusual = before == 0 ? risk_name_find(path) : NULL;
     if (names_judge(path, home, before, after, &mark)) {
         flag->reason = mark.reason;
-        flag->class = flag->name_class = mark.class == NAMES_UNUSUAL ? NAMES_WHEN_RUN : mark.class;
+        flag->class = flag->name_class = mark.class;
+    }
+    if (unusual && flag->class != NAMES_UNASKED && flag->class != NAMES_WHEN_RUN) {
+        flag->reason = unusual;
+        flag->class = flag->name_class = NAMES_UNUSUAL;
     }
     if (flag->class == NAMES_UNASKED)
         return true;
@@ -285,8 +283,9 @@ static bool judge_path(struct judge *judge, const char *path, struct flag *flag)
     } else if (after == MODE_LINK) {
         flag->kind = FLAG_LINK;
         flag->class = NAMES_UNASKED;
-    } else if (after != 0 && is_package(path)) {
-        flag->kind = FLAG_PACKAGE;
+    } else if (S_ISREG(after) && flag->class != NAMES_WHEN_RUN &&
+               strcmp(judge->blobs[0], judge->blobs[1]) != 0) {
+        flag->kind = FLAG_CONTENT;
         flag->class = NAMES_WHEN_RUN;
     }
     return flag->class != NAMES_PLAIN;
@@ -333,7 +332,7 @@ static size_t judge_list_file(struct judge *judge, const char *path, const struc
         return SIZE_MAX;
     }
     struct range_file *file = &commit->files[commit->file_count];
-    bool marked = flag->reason && !(judge->merge && flag->class == NAMES_WHEN_RUN);
+    bool marked = flag->reason && !(judge->merge && flag->class != NAMES_UNASKED);
     *file = (struct range_file){.path = strdup(path),
                                 .letter = judge->letter,
                                 .mode = judge->modes[1],
@@ -345,10 +344,10 @@ static size_t judge_list_file(struct judge *judge, const char *path, const struc
 /* Whether a mark of this class counts where it was found. */
 static bool judge_counts(const struct judge *judge, enum names_class class)
 {
-    if (judge->pass == PASS_ENDS)
-        return class == NAMES_WHEN_RUN;
-    return class != NAMES_WHEN_RUN || judge->pass == PASS_STAGED ||
-           judge->item->kind == GIT_ITEM_STASH;
+    bool always = class == NAMES_UNASKED || class == NAMES_NOT_JUDGED;
+    if (judge->pass == PASS_ENDS) /* a new ref changes nothing that the user has */
+        return !always || judge->item->old || judge->item->kind != GIT_ITEM_REF;
+    return always || judge->pass == PASS_STAGED || judge->item->kind == GIT_ITEM_STASH;
 }
 
 static int flag_compare(const void *left, const void *right)
@@ -388,7 +387,7 @@ static bool judge_take_path(struct judge *judge, const char *path)
         judge_compare_tip(judge, path);
         return true;
     }
-    struct flag flag = {.kept = SIZE_MAX, .merge = judge->merge};
+    struct flag flag = {.kept = SIZE_MAX, .merge = judge->merge, .ends = judge->pass == PASS_ENDS};
     bool flagged = judge_path(judge, path, &flag);
     flag.file = judge_list_file(judge, path, &flag);
     if (!flagged || !judge_counts(judge, flag.class))
@@ -539,7 +538,34 @@ static const char *empty_tree(const char *id)
                : "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 }
 
-/* What the user had where this begins: the old value, or for a new ref what it has in common with the jail's first HEAD. */
+/* A stash: the work of it and of the index against its first parent, and all of the untracked files, which git writes
+ * whatever their own parents are. */
+static void judge_stash_ends(struct judge *judge, const char *new)
+{
+    autostr struct str text = {0};
+    char ids[4][RANGE_ID_MAX + 1] = {"", "", "", ""};
+    struct git_call how = judge->item->outside;
+    how.out = &text;
+    if (GIT(judge, &how, "rev-list", "--parents", "--no-walk", new) != 0 || !text.data) {
+        judge->failed = "git cannot read it";
+        return;
+    }
+    const char *at = text.data;
+    for (size_t i = 0; i < ARRAY_LENGTH(ids) && *at && *at != '\n'; i++) {
+        size_t length = strcspn(at, " \n");
+        (void)snprintf(ids[i], sizeof ids[i], "%.*s", (int)length, at);
+        at += length + (at[length] == ' ');
+    }
+    const char *first = ids[1][0] ? ids[1] : empty_tree(new);
+    judge_compare_trees(judge, first, new);
+    if (ids[2][0])
+        judge_compare_trees(judge, first, ids[2]);
+    if (ids[3][0])
+        judge_compare_trees(judge, empty_tree(new), ids[3]);
+}
+
+/* What the user had where this begins: the old value, or for a new ref what it has in common with the jail's first HEAD. A new
+ * ref without new commits is only a name. */
 static void judge_ends(struct judge *judge, const char *new)
 {
     char fork[RANGE_ID_MAX + 1], head[RANGE_ID_MAX + 1] = "";
@@ -547,16 +573,20 @@ static void judge_ends(struct judge *judge, const char *new)
     autostr struct str text = {0};
     struct git_call base = judge->item->base;
     base.out = &text;
-    if (judge->item->kind == GIT_ITEM_STASH)
-        return; /* its commits are judged by both classes */
+    judge->pass = PASS_ENDS;
+    judge->merge = false;
+    judge->commit = NULL;
+    (void)snprintf(judge->at, sizeof judge->at, "%s", new);
+    if (judge->item->kind == GIT_ITEM_STASH) {
+        judge_stash_ends(judge, new);
+        return;
+    }
+    if (!old && judge->item->kind == GIT_ITEM_REF && judge->node_count == 0)
+        return;
     if (!old && GIT(judge, &base, "rev-parse", "-q", "--verify", "HEAD") == 0 && text.length > 0) {
         (void)snprintf(head, sizeof head, "%.*s", (int)strcspn(text.data, "\n"), text.data);
         old = judge_line(judge, fork, "merge-base", head, new) ? fork : NULL;
     }
-    judge->pass = PASS_ENDS;
-    judge->merge = true;
-    judge->commit = NULL;
-    (void)snprintf(judge->at, sizeof judge->at, "%s", new);
     judge_compare_trees(judge, old ? old : empty_tree(new), new);
 }
 
@@ -616,18 +646,50 @@ static void judge_find_tips(struct judge *judge)
     }
 }
 
+/* The upstream of the branch that moves: what the user had fetched there before the run is the user's. */
+static void judge_find_upstream(struct judge *judge)
+{
+    const struct git_item *item = judge->item;
+    autostr struct str name = {0}, id = {0};
+    struct git_call outside = item->outside, base = item->base;
+    const char *branch =
+        item->kind == GIT_ITEM_REF ? item->name
+        : item->kind == GIT_ITEM_WORKTREE && str_equal(item->old_head, item->new_head)
+            ? item->old_head
+            : NULL;
+    outside.out = &name;
+    base.out = &id;
+    if (!branch || !str_starts_with(branch, "refs/heads/") ||
+        GIT(judge, &outside, "for-each-ref", "--format=%(upstream)", branch) != 0 || !name.data)
+        return;
+    name.data[strcspn(name.data, "\n")] = '\0';
+    if (!*name.data || GIT(judge, &base, "rev-parse", "-q", "--verify", name.data) != 0 || !id.data)
+        return;
+    id.data[strcspn(id.data, "\n")] = '\0';
+    if (refs_is_id(id.data)) {
+        str_list_add(&judge->tips, id.data);
+        judge->tip_count = 1;
+    }
+}
+
 /* Compares each commit that has flags with each tip, and drops what comes from one. */
-static void judge_drop_merged(struct judge *judge)
+static void judge_drop_from_tips(struct judge *judge, bool ends)
 {
     autostr struct str input = {0};
     const char *last = "";
+    free(judge->sorted);
+    judge->sorted_count = judge->tip_count = 0;
+    judge->tips.length = 0;
     judge->sorted = calloc(judge->flag_count + 1, sizeof *judge->sorted);
     for (size_t i = 0; i < judge->flag_count && judge->sorted; i++)
-        if (judge->flags[i].merge)
+        if (ends ? judge->flags[i].ends : judge->flags[i].merge)
             judge->sorted[judge->sorted_count++] = &judge->flags[i];
     if (judge->sorted_count == 0 || judge->failed)
         return;
-    judge_find_tips(judge);
+    if (ends)
+        judge_find_upstream(judge);
+    else
+        judge_find_tips(judge);
     if (judge->tip_count == 0 || judge->tip_count > RANGE_TIPS_MAX)
         return;
     qsort(judge->sorted, judge->sorted_count, sizeof(struct flag *), flag_compare);
@@ -648,68 +710,224 @@ static void judge_drop_merged(struct judge *judge)
 
 /* ---- contents ---- */
 
-static bool judge_read_blob(struct judge *judge, const char *id, struct str *text)
+/* What must be read of one object. */
+struct content {
+    const char *id;
+    size_t max;    /* of its bytes, how many are looked at */
+    uint64_t size; /* UINT64_MAX: there is none */
+    struct str text;
+};
+
+static int content_compare(const void *left, const void *right)
 {
+    return strcmp(((const struct content *)left)->id, ((const struct content *)right)->id);
+}
+
+/* The objects of flags, sorted. */
+struct contents {
+    struct content *items;
+    size_t count;
+};
+
+static void contents_done(struct contents *contents)
+{
+    for (size_t i = 0; i < contents->count; i++)
+        str_done(&contents->items[i].text);
+    free(contents->items);
+}
+
+static struct content *contents_find(const struct contents *contents, const char *id)
+{
+    const struct content key = {.id = id};
+    return contents->count
+               ? bsearch(&key, contents->items, contents->count, sizeof key, content_compare)
+               : NULL;
+}
+
+static bool flag_reads(const struct flag *flag)
+{
+    return flag->class != NAMES_PLAIN && flag->kind != FLAG_NAME;
+}
+
+static const char *flag_name(const struct flag *flag)
+{
+    const char *slash = strrchr(flag->path, '/');
+    return slash ? slash + 1 : flag->path;
+}
+
+static size_t flag_max(const struct flag *flag)
+{
+    return flag->kind == FLAG_LINK ? PATH_LENGTH_MAX : risk_content_max(flag_name(flag));
+}
+
+/* Lists the objects once each. */
+static bool contents_list(const struct judge *judge, size_t from, size_t to,
+                          struct contents *contents)
+{
+    size_t kept = 0;
+    contents->items = calloc(2 * (to - from) + 1, sizeof *contents->items);
+    for (size_t i = from; i < to && contents->items; i++)
+        for (size_t j = 0; j < 2 && flag_reads(&judge->flags[i]); j++)
+            if (judge->flags[i].blobs[j][strspn(judge->flags[i].blobs[j], "0")])
+                contents->items[contents->count++] =
+                    (struct content){.id = judge->flags[i].blobs[j],
+                                     .max = flag_max(&judge->flags[i]),
+                                     .size = UINT64_MAX};
+    if (contents->count > 0)
+        qsort(contents->items, contents->count, sizeof *contents->items, content_compare);
+    for (size_t i = 0; i < contents->count; i++)
+        if (i == 0 || strcmp(contents->items[i].id, contents->items[kept - 1].id) != 0)
+            contents->items[kept++] = contents->items[i];
+        else if (contents->items[kept - 1].max < contents->items[i].max)
+            contents->items[kept - 1].max = contents->items[i].max;
+    contents->count = kept;
+    return contents->items != NULL;
+}
+
+/* "OBJECT blob SIZE" of each; a submodule's commit is missing. */
+static void contents_measure(struct judge *judge, const struct contents *contents)
+{
+    autostr struct str ids = {0}, out = {0};
     struct git_call how = judge->item->outside;
-    how.out = text;
-    return GIT(judge, &how, "cat-file", "blob", id) == 0 && text->length <= PACKAGE_BYTES;
+    for (size_t i = 0; i < contents->count; i++)
+        str_concat(&ids, contents->items[i].id, "\n");
+    how.input = &ids;
+    how.out = &out;
+    how.bulk = true;
+    if (contents->count == 0 || ids.failed || GIT(judge, &how, "cat-file", "--batch-check") != 0)
+        return;
+    char *rest = out.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        char *kind = strchr(line, ' ');
+        if (!kind || !str_starts_with(kind, " blob "))
+            continue;
+        *kind = '\0';
+        struct content *content = contents_find(contents, line);
+        if (content)
+            content->size = strtoull(kind + strlen(" blob "), NULL, 10);
+    }
 }
 
-static enum risk_package scan(struct judge *judge, const char *id, enum risk_package_part part,
-                              char hash[SHA256_HEX_LENGTH + 1])
+/* Cuts what git has printed about some objects into their texts. */
+static void contents_cut(const struct contents *contents, const struct str *out)
 {
-    autostr struct str text = {0};
-    return judge_read_blob(judge, id, &text)
-               ? risk_package_scan(text.data ? text.data : "", text.length, part, hash)
-               : RISK_PACKAGE_UNSURE;
+    for (size_t at = 0; at < out->length;) {
+        const char *line = out->data + at;
+        const char *end = memchr(line, '\n', out->length - at);
+        const char *blank = strchr(line, ' ');
+        char id[RANGE_ID_MAX + 1];
+        if (!end || !blank || blank > end)
+            return;
+        (void)snprintf(id, sizeof id, "%.*s", (int)(blank - line), line);
+        at = (size_t)(end - out->data) + 1;
+        struct content *content = contents_find(contents, id);
+        if (!content || !str_starts_with(blank, " blob "))
+            continue;
+        if (content->size > out->length - at)
+            return;
+        str_append_bytes(&content->text, out->data + at,
+                         content->size < content->max ? content->size : content->max);
+        at += content->size + 1;
+    }
 }
 
-static bool has_other_part(struct judge *judge, const struct flag *flag,
-                           enum risk_package_part part)
+static void contents_read(struct judge *judge, const struct contents *contents)
 {
-    char before[SHA256_HEX_LENGTH + 1], after[SHA256_HEX_LENGTH + 1];
-    enum risk_package is = scan(judge, flag->blobs[1], part, after);
-    if (is != RISK_PACKAGE_SOME)
-        return is == RISK_PACKAGE_UNSURE;
-    bool new = strspn(flag->blobs[0], "0") == strlen(flag->blobs[0]);
-    return new || scan(judge, flag->blobs[0], part, before) != is || strcmp(before, after) != 0;
+    for (size_t i = 0; i < contents->count;) {
+        autostr struct str ids = {0}, out = {0};
+        struct git_call how = judge->item->outside;
+        uint64_t bytes = 0;
+        for (; i < contents->count && bytes < BATCH_BYTES; i++) {
+            const struct content *content = &contents->items[i];
+            bool reads =
+                content->size <= LARGE_BYTES && judge->read + content->size <= RANGE_READ_MAX;
+            bytes += reads ? content->size : 0;
+            judge->read += reads ? content->size : 0;
+            str_concat(&ids, reads ? content->id : "", reads ? "\n" : "");
+        }
+        how.input = &ids;
+        how.out = &out;
+        how.bulk = true;
+        if (ids.length > 0 && GIT(judge, &how, "cat-file", "--batch") == 0)
+            contents_cut(contents, &out);
+    }
 }
 
-static const char *find_in_package(struct judge *judge, const struct flag *flag)
+static struct risk_content contents_get(const struct contents *contents, const char *id, size_t max)
 {
-    if (has_other_part(judge, flag, RISK_PACKAGE_SCRIPTS))
-        return reason_scripts;
-    return has_other_part(judge, flag, RISK_PACKAGE_DEPENDENCIES) ? reason_dependency : NULL;
+    const struct content *content = contents_find(contents, id);
+    if (!content)
+        return (struct risk_content){0};
+    bool whole = content->text.length == content->size && content->size <= max;
+    return (struct risk_content){.data = content->text.data,
+                                 .length = content->text.length < max ? content->text.length : max,
+                                 .exists = true,
+                                 .cut = !whole};
 }
 
-static const char *find_in_link(struct judge *judge, const struct flag *flag)
+/* A large file whose beginning alone would be searched is left out. */
+static const char *find_in_content(const struct contents *contents, const struct flag *flag)
 {
-    autostr struct str target = {0};
-    if (!judge_read_blob(judge, flag->blobs[1], &target) || !target.data)
-        return "a link that cannot be read";
-    if (target.data[0] == '/')
-        return reason_absolute;
-    return path_leads_above(flag->path, target.data) ? reason_out : NULL;
+    size_t max = flag_max(flag);
+    const struct content *content = contents_find(contents, flag->blobs[1]);
+    const struct risk_content before = contents_get(contents, flag->blobs[0], max);
+    const struct risk_content after = contents_get(contents, flag->blobs[1], max);
+    if (content && content->size != UINT64_MAX && content->size > LARGE_BYTES &&
+        max == RISK_TEXT_MAX)
+        return NULL;
+    return after.cut && after.length == 0 ? reason_unread
+                                          : risk_content_find(flag_name(flag), &before, &after);
 }
+
+/* The mark of a link: one that leads out counts in each commit, as a checkout writes it. */
+static struct names_mark find_in_link(const struct judge *judge, const struct contents *contents,
+                                      const struct flag *flag)
+{
+    char in_home[PATH_LENGTH_MAX + 1];
+    struct names_mark mark;
+    const struct content *content = contents_find(contents, flag->blobs[1]);
+    const char *target = content ? content->text.data : NULL;
+    bool has_home = judge->home && str_fill(in_home, sizeof in_home, judge->home,
+                                            *judge->home ? "/" : "", flag->path);
+    if (!target || !*target)
+        return (struct names_mark){NAMES_UNASKED, "a link that cannot be read"};
+    if (!risk_link_judge(flag->path, has_home ? in_home : NULL, target, &mark))
+        return (struct names_mark){NAMES_PLAIN, NULL};
+    return (struct names_mark){mark.class == NAMES_UNUSUAL ? NAMES_UNASKED : mark.class,
+                               mark.reason};
+}
+
+/* The stronger one of the marks of the name and of what was read. */
+static void judge_content(const struct judge *judge, const struct contents *contents,
+                          struct flag *flag)
+{
+    struct names_mark mark = {NAMES_WHEN_RUN, NULL};
+    if (!flag_reads(flag))
+        return;
+    if (flag->kind == FLAG_LINK)
+        mark = find_in_link(judge, contents, flag);
+    else
+        mark.reason = find_in_content(contents, flag);
+    bool named = flag->name_class != NAMES_PLAIN && (!mark.reason || flag->name_class < mark.class);
+    flag->class = named ? flag->name_class : mark.reason ? mark.class : NAMES_PLAIN;
+    if (!named)
+        flag->reason = mark.reason;
+}
+
+#define FLAGS_AT_ONCE 2000 /* whose contents are in memory */
 
 static void judge_contents(struct judge *judge)
 {
-    size_t read = 0;
-    for (size_t i = 0; i < judge->flag_count; i++) {
-        struct flag *flag = &judge->flags[i];
-        if (flag->class == NAMES_PLAIN || flag->kind == FLAG_NAME)
-            continue;
-        const char *reason = "it was not read: there are too many";
-        if (read++ < RANGE_BLOBS_MAX)
-            reason =
-                flag->kind == FLAG_LINK ? find_in_link(judge, flag) : find_in_package(judge, flag);
-        if (reason) {
-            flag->reason = reason;
-        } else if (flag->reason) { /* the name of a link is of the other class */
-            flag->class = flag->name_class;
-        } else {
-            flag->class = NAMES_PLAIN;
+    for (size_t i = 0; i < judge->flag_count; i += FLAGS_AT_ONCE) {
+        __attribute__((cleanup(contents_done))) struct contents contents = {0};
+        size_t left = judge->flag_count - i;
+        size_t end = i + (left < FLAGS_AT_ONCE ? left : FLAGS_AT_ONCE);
+        if (contents_list(judge, i, end, &contents)) {
+            contents_measure(judge, &contents);
+            contents_read(judge, &contents);
         }
+        for (size_t j = i; j < end; j++)
+            judge_content(judge, &contents, &judge->flags[j]);
     }
 }
 
@@ -749,8 +967,12 @@ int range_judge(const struct git_item *item, struct range *ret_range, struct bri
 {
     __attribute__((cleanup(judge_done))) struct judge judge = {.item = item, .range = ret_range};
     char new[RANGE_ID_MAX + 1], peeled[RANGE_ID_MAX + 16];
-    const char *home = git_variable(item->git->environment, "HOME");
     *ret_range = (struct range){0};
+    if (item->unusual)
+        judge_mark(ret_range, NAMES_UNUSUAL, item->unusual, NULL, "");
+    if (item->kind == GIT_ITEM_CONFIG || !(item->new || item->new_tree))
+        return 0;
+    const char *home = git_variable(item->git->environment, "HOME");
     judge.home = home && item->top ? path_below(home, item->top) : NULL;
     (void)snprintf(peeled, sizeof peeled, "%s^{commit}", item->new ? item->new : "");
     if (item->new && !judge_line(&judge, new, "rev-parse", "-q", peeled))
@@ -758,10 +980,11 @@ int range_judge(const struct git_item *item, struct range *ret_range, struct bri
     judge_find_olds(&judge);
     if (item->new && !judge.failed)
         judge_commits(&judge, new);
-    if (item->new && !judge.failed && judge.node_count > 0)
+    if (item->new && !judge.failed)
         judge_ends(&judge, new);
     judge_staged(&judge);
-    judge_drop_merged(&judge);
+    judge_drop_from_tips(&judge, false);
+    judge_drop_from_tips(&judge, true);
     judge_contents(&judge);
     judge_finish(&judge);
     return judge.olds.failed || judge.list.failed ? brig_fail_nomem(err) : 0;
@@ -785,9 +1008,12 @@ void range_done(struct range *range)
 
 const struct range_mark *range_stops(const struct range *range)
 {
-    if (range->first[NAMES_UNASKED].reason)
-        return &range->first[NAMES_UNASKED];
-    return range->first[NAMES_NOT_JUDGED].reason ? &range->first[NAMES_NOT_JUDGED] : NULL;
+    static const enum names_class order[] = {NAMES_UNASKED, NAMES_NOT_JUDGED, NAMES_WHEN_RUN,
+                                             NAMES_UNUSUAL};
+    for (size_t i = 0; i < ARRAY_LENGTH(order); i++)
+        if (range->first[order[i]].reason)
+            return &range->first[order[i]];
+    return NULL;
 }
 
 void range_append_mark(struct str *out, const struct range_mark *mark)

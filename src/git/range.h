@@ -17,14 +17,14 @@
 #include "held/names.h"
 
 #define RANGE_ID_MAX 64
-#define RANGE_COMMITS_MAX 100000   /* above: not judged */
-#define RANGE_ENTRIES_MAX 20000000 /* changed files of all commits; above: not judged */
-#define RANGE_COMMITS_KEPT 500     /* commits that are listed, the newest */
-#define RANGE_FILES_KEPT 200       /* files listed of each */
-#define RANGE_FLAGS_MAX 10000      /* marks that may be dropped again; more stay */
-#define RANGE_TIPS_MAX 16          /* merged tips with which a merge is compared */
-#define RANGE_BLOBS_MAX 1000 /* links and package.json files that are read; more are flagged */
-#define RANGE_LINKS_MAX 200  /* commits of submodules that are looked for; more are flagged */
+#define RANGE_COMMITS_MAX 100000             /* above: not judged */
+#define RANGE_ENTRIES_MAX 20000000           /* changed files of all commits; above: not judged */
+#define RANGE_COMMITS_KEPT 500               /* commits that are listed, the newest */
+#define RANGE_FILES_KEPT 200                 /* files listed of each */
+#define RANGE_FLAGS_MAX 50000                /* marks that may be dropped again; more stay */
+#define RANGE_TIPS_MAX 16                    /* merged tips with which a merge is compared */
+#define RANGE_READ_MAX ((uint64_t)256 << 20) /* contents that are read; what is above is flagged */
+#define RANGE_LINKS_MAX 200 /* commits of submodules that are looked for; more are flagged */
 
 struct range_file {
     char *path;
@@ -44,8 +44,8 @@ struct range_commit {
     uint64_t more; /* files that are not listed */
 };
 
-/* Two classes: what executes when the project is run is judged between the ends, what executes unasked in each commit. A file
- * that is not judged counts as flagged. */
+/* All is judged between the ends, which is what differs for the user; what executes unasked also in each commit. Contents are
+ * judged as those of files, see risk_content_find(). A file that is not judged counts as flagged. */
 
 /* The first mark of a class. */
 struct range_mark {
@@ -61,12 +61,12 @@ struct range {
     struct range_mark first[NAMES_CLASSES];
 };
 
-/* Judges what taking an item would make reachable. A failure of git is no error: the range is not judged then, and the mark says
+/* Judges what taking an item would make reachable, and what it takes away. A failure of git is no error: the range is not judged then, and the mark says
  * why. Release with range_done(). */
 int range_judge(const struct git_item *item, struct range *ret_range, struct brig_error *err);
 void range_done(struct range *range);
 
-/* Whether something would execute unasked, or is not known to be harmless; and its mark. */
+/* The strongest mark, or NULL: it is taken only if somebody says so. */
 const struct range_mark *range_stops(const struct range *range);
 
 /* "abc1234: PATH: REASON", escaped; for messages. */

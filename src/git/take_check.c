@@ -118,8 +118,11 @@ static int take_make_lock(struct git_taking *t, size_t number, struct brig_error
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
                          str_shown(tree->git_path).text);
-    if (fstatat(tree->git_dir, "index", &old, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(tree->git_dir, "index", &old, AT_SYMLINK_NOFOLLOW) == 0) {
         (void)fchmod(fd, old.st_mode & 0777);
+        /* git reads a file that is not older than its index, whose entries have the same times as before */
+        (void)futimens(fd, (const struct timespec[]){{.tv_nsec = UTIME_OMIT}, old.st_mtim});
+    }
     return fsync(fd) < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
                                      str_shown(tree->git_path).text)
                          : take_note_lock(t, tree, err);

@@ -1,10 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-/* Scanners for credentials, for package.json and for lock files. */
+/* Scanners for names, links, credentials, package.json and lock files. */
 #include "held/risk_text.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
+#include "base/path.h"
+
+/* ---- names ---- */
+
+const char *risk_name_find(const char *path)
+{
+    const unsigned char *p = (const unsigned char *)path;
+    size_t length = strlen(path);
+    if (path[0] == '-' || strstr(path, "/-"))
+        return RISK_OPTION;
+    for (size_t i = 0; i < length;) {
+        size_t size = utf8_length(p + i, length - i);
+        if (size == 0)
+            return "its name is not UTF-8";
+        if (utf8_is_unseen(p + i, size))
+            return size == 1 ? "its name contains control characters"
+                             : "its name contains characters that are not shown";
+        i += size;
+    }
+    return NULL;
+}
+
+/* ---- links ---- */
+
+/* The path that a link leads to, if `..` comes first in its target, without `.` and doubled slashes. */
+static bool link_resolve(const char *path, const char *target, char *to, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    size_t used = slash ? (size_t)(slash - path) : 0;
+    if (used >= size)
+        return false;
+    memcpy(to, path, used);
+    to[used] = '\0';
+    for (const char *at = target; *at;) {
+        size_t length = strcspn(at, "/");
+        if (length == 2 && at[0] == '.' && at[1] == '.') {
+            char *last = strrchr(to, '/');
+            used = last ? (size_t)(last - to) : 0;
+            to[used] = '\0';
+        } else if (length > 0 && !(length == 1 && at[0] == '.')) {
+            int more =
+                snprintf(to + used, size - used, "%s%.*s", used > 0 ? "/" : "", (int)length, at);
+            if (more < 0 || (size_t)more >= size - used)
+                return false;
+            used += (size_t)more;
+        }
+        at += length + strspn(at + length, "/");
+    }
+    return used > 0;
+}
+
+bool risk_link_judge(const char *path, const char *home, const char *target,
+                     struct names_mark *ret_mark)
+{
+    char to[PATH_LENGTH_MAX + 1], to_home[PATH_LENGTH_MAX + 1];
+    *ret_mark = (struct names_mark){NAMES_UNUSUAL, NULL};
+    if (target[0] == '/')
+        ret_mark->reason = "a link to an absolute path";
+    else if (path_leads_above(path, target))
+        ret_mark->reason = "a link that leads out of the directory";
+    if (ret_mark->reason)
+        return true;
+    bool in_home = home && link_resolve(home, target, to_home, sizeof to_home);
+    if (!link_resolve(path, target, to, sizeof to) ||
+        !names_judge(to, in_home ? to_home : NULL, S_IFLNK, S_IFLNK, ret_mark))
+        return false;
+    ret_mark->reason = ret_mark->class == NAMES_UNASKED
+                           ? "a link to a name that something executes or obeys unasked"
+                           : "a link to a name that has a mark";
+    return true;
+}
 
 /* ---- credentials ---- */
 
@@ -498,4 +572,110 @@ enum risk_package risk_package_scan(const char *text, size_t length, enum risk_p
     if (s.at < s.length)
         return RISK_PACKAGE_UNSURE;
     return some ? RISK_PACKAGE_SOME : RISK_PACKAGE_NONE;
+}
+
+/* ---- contents ---- */
+
+#define BINARY_BYTES 8000 /* git takes a file for binary if one of these is NUL */
+#define TOKENS_MAX 64     /* credentials of one file that are compared with the version before */
+
+enum content_kind { CONTENT_PACKAGE, CONTENT_LOCK, CONTENT_TEXT };
+
+static enum content_kind content_kind(const char *name)
+{
+    if (strcmp(name, "package.json") == 0)
+        return CONTENT_PACKAGE;
+    return risk_is_lock(name) ? CONTENT_LOCK : CONTENT_TEXT;
+}
+
+size_t risk_content_max(const char *name)
+{
+    static const size_t limits[] = {[CONTENT_PACKAGE] = RISK_PACKAGE_MAX,
+                                    [CONTENT_LOCK] = RISK_LOCK_MAX,
+                                    [CONTENT_TEXT] = RISK_TEXT_MAX};
+    return limits[content_kind(name)];
+}
+
+/* The part that is searched for credentials: nothing of a binary file. */
+static size_t content_text_length(const struct risk_content *content)
+{
+    size_t first = content->length < BINARY_BYTES ? content->length : BINARY_BYTES;
+    if (first > 0 && memchr(content->data, '\0', first))
+        return 0;
+    return content->length < RISK_TEXT_MAX ? content->length : RISK_TEXT_MAX;
+}
+
+bool risk_content_compares(const char *name, const struct risk_content *after)
+{
+    struct risk_token token;
+    return content_kind(name) != CONTENT_TEXT ||
+           risk_token_find(after->data, content_text_length(after), 0, &token);
+}
+
+/* Whether the text has a credential that the version before does not have. */
+static bool content_has_new_credential(const struct risk_content *before,
+                                       const struct risk_content *after)
+{
+    struct risk_token token;
+    size_t from = 0, length = content_text_length(after);
+    for (size_t i = 0; risk_token_find(after->data, length, from, &token); i++) {
+        if (i == TOKENS_MAX || before->length == 0 ||
+            !memmem(before->data, before->length, token.at, token.length))
+            return true;
+        from = (size_t)(token.at - after->data) + token.length;
+    }
+    return false;
+}
+
+static enum risk_package content_scan(const struct risk_content *content,
+                                      enum risk_package_part part, char hash[SHA256_HEX_LENGTH + 1])
+{
+    return content->cut ? RISK_PACKAGE_UNSURE
+                        : risk_package_scan(content->length > 0 ? content->data : "",
+                                            content->length, part, hash);
+}
+
+/* Whether this part of a package.json differs. */
+static bool content_has_other_part(const struct risk_content *before,
+                                   const struct risk_content *after, enum risk_package_part part)
+{
+    char hashes[2][SHA256_HEX_LENGTH + 1];
+    enum risk_package is = content_scan(after, part, hashes[1]);
+    if (is != RISK_PACKAGE_SOME)
+        return is == RISK_PACKAGE_UNSURE;
+    return !before->exists || content_scan(before, part, hashes[0]) != is ||
+           strcmp(hashes[0], hashes[1]) != 0;
+}
+
+/* Whether a lock file names a source of packages that the version before does not name. */
+static const char *content_find_in_lock(const struct risk_content *before,
+                                        const struct risk_content *after)
+{
+    struct risk_token source;
+    if (after->cut)
+        return "a lock file that is too large to be read";
+    for (size_t from = 0; risk_source_find(after->data, after->length, from, &source);) {
+        bool known = before->length > 0
+                         ? memmem(before->data, before->length, source.at, source.length) != NULL
+                         : risk_source_is_usual(&source);
+        if (!known)
+            return "downloads packages from a place that is new in it";
+        from = (size_t)(source.at - after->data) + source.length;
+    }
+    return NULL;
+}
+
+const char *risk_content_find(const char *name, const struct risk_content *before,
+                              const struct risk_content *after)
+{
+    enum content_kind kind = content_kind(name);
+    if (kind == CONTENT_PACKAGE && content_has_other_part(before, after, RISK_PACKAGE_SCRIPTS))
+        return "scripts that a package manager runs";
+    if (kind == CONTENT_PACKAGE && content_has_other_part(before, after, RISK_PACKAGE_DEPENDENCIES))
+        return "a dependency that is not from the registry";
+    const char *reason = kind == CONTENT_LOCK ? content_find_in_lock(before, after) : NULL;
+    if (reason)
+        return reason;
+    return content_has_new_credential(before, after) ? "looks as if it contains a credential"
+                                                     : NULL;
 }

@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that a jail has written: does one contain a credential, which parts of a package.json execute
- * something, and where the packages of a lock file come from. Pure, without allocation; any bytes are accepted. */
+/* What a jail has written, judged the same in a file and in a commit: the characters of a name, the target of a link, and the
+ * contents: does a text contain a credential, which parts of a package.json execute something, and where do the packages of a
+ * lock file come from. Pure, without allocation; any bytes are accepted. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/sha256.h"
+#include "held/names.h"
+
+#define RISK_TEXT_MAX ((size_t)64 << 10)   /* the part of a file that is searched for credentials */
+#define RISK_PACKAGE_MAX ((size_t)1 << 20) /* a longer package.json is flagged without being read */
+#define RISK_LOCK_MAX ((size_t)16 << 20)   /* the same of lock files */
+
+#define RISK_OPTION "its name looks like an option"
+
+/* What is unusual in the characters of a new name, or NULL. */
+const char *risk_name_find(const char *path);
+
+/* Judges a new link by its target: it leads out of the directory, or to a name that has a mark. `home` is as in
+ * names_judge(). */
+bool risk_link_judge(const char *path, const char *home, const char *target,
+                     struct names_mark *ret_mark);
+
+/* The beginning of a regular file, up to risk_content_max() bytes. */
+struct risk_content {
+    const char *data;
+    size_t length;
+    bool exists;
+    bool cut; /* it is longer, or could not be read */
+};
+/* How much of a file of this name is looked at. */
+size_t risk_content_max(const char *name);
+/* Whether the version before is of interest for risk_content_find(), which finds nothing if it is not. */
+bool risk_content_compares(const char *name, const struct risk_content *after);
+/* Why the contents of a file need a look; NULL if they do not, or the version before has the same. */
+const char *risk_content_find(const char *name, const struct risk_content *before,
+                              const struct risk_content *after);
 
 /* The bytes of a credential in a text. */
 struct risk_token {

@@ -116,6 +116,66 @@ verb() {
     [ "$(out symbolic-ref HEAD)" = refs/heads/wip ]
 }
 
+@test "what runs with the project stops a commit as it stops a file, with its class" {
+    project user
+    must inside user:sealed 'echo all: >Makefile; git add Makefile; git commit -q -m fix; git rm -q --cached Makefile; rm Makefile; git reset -q' --review=auto
+    output_has ': Makefile: runs when you build or test'
+    [ "$(out log -1 --format=%s)" = first ]
+    must verb user status
+    output_has 'A  Makefile  ! runs when you build or test (when run)'
+    run verb user apply --all
+    [ "$status" -eq 1 ]
+    [ "$(out log -1 --format=%s)" = first ]
+    must verb user apply --risky "$PROJECT"
+    [ "$(out log -1 --format=%s)" = fix ]
+    by user rm -f "$JAIL"
+}
+
+@test "what the user has fetched is new for a branch that is set to it, unless that is its upstream" {
+    project user
+    as user sh -ec 'git clone -q --bare . ../up.git; git remote add origin "$PWD/../up.git"; git fetch -q; git branch -q -u origin/main main; git branch release
+        git switch -q -c pr; echo evil >.envrc; git add -f .envrc; git commit -q -m stranger; git update-ref refs/remotes/origin/pr/1 HEAD
+        git switch -q main; git branch -q -D pr; git branch ahead; git switch -q ahead; echo all: >Makefile; git add Makefile; git commit -q -m upstream
+        git update-ref refs/remotes/origin/main HEAD; git switch -q main; git branch -q -D ahead'
+    must inside user:sealed 'git branch -f release origin/pr/1; git branch mine origin/pr/1; git reset -q --soft origin/pr/1; git read-tree HEAD' --review=auto
+    output_has 'git: release was not moved: '
+    output_has 'git: main was not moved: '
+    [ "$(out log --format=%s main release)" = first ]
+    out cat-file -e mine:.envrc # a new name
+    by user rm -f "$JAIL"
+    must inside user:sealed 'git reset -q --soft origin/main; git read-tree HEAD' --review=auto
+    [ "$(out log -1 --format=%s main)" = upstream ]
+    by user rm -f "$JAIL"
+}
+
+@test "what takes something away waits for a question: deleted branches, dropped stashes, and a branch that goes back" {
+    project user
+    as user sh -ec 'git branch merged; git switch -q -c work; echo w >w; git add w; git commit -q -m weeks; git tag -a -m t v1; git tag light main; git switch -q main
+        echo c >c; git add c; git commit -q -m second; echo x >>a; git stash -q'
+    must inside user:sealed 'git branch -q -D work merged; git tag -d v1; git tag -d light; git stash drop -q; git reset -q --soft HEAD~1; git read-tree HEAD' --review=auto
+    output_has 'git: work was not deleted: nothing else has its commits'
+    output_has 'git: v1 was not deleted: '
+    output_has 'git: a stash was not dropped: '
+    output_has 'git: main was not moved: it goes back, and leaves commits that nothing else has'
+    [ "$(out for-each-ref --format='%(refname)' refs/heads refs/tags)" = $'refs/heads/main\nrefs/heads/work\nrefs/tags/v1' ]
+    [ "$(out stash list | wc -l)" -eq 1 ]
+    [ "$(out log -1 --format=%s)" = second ]
+    must verb user status
+    output_has 'G  branch work  is dropped  ! '
+    must verb user apply --risky "$PROJECT"
+    [ "$(out for-each-ref --format='%(refname)' refs/heads refs/tags)" = refs/heads/main ]
+    [ "$(out log -1 --format=%s)" = first ]
+    by user rm -f "$JAIL"
+
+    # The twins: what it had is elsewhere, under another name or in the branch that HEAD is on.
+    project user
+    as user sh -ec 'git switch -q -c topic; echo w >w; git add w; git commit -q -m topic; git switch -q main'
+    must inside user:sealed 'git merge -q topic; git branch -q -d topic; git branch -q other; git branch -q -m other third' --review=auto
+    [ "$(out for-each-ref --format='%(refname)' refs/heads)" = $'refs/heads/main\nrefs/heads/third' ]
+    [ "$(out log -1 --format=%s)" = topic ]
+    by user rm -f "$JAIL"
+}
+
 @test "a submodule's commits are judged, and a commit that sets it to one of these stays" {
     project user
     as user sh -ec 'git init -q -b main ../s; cd ../s; echo s >s; git add s; git commit -q -m sub'

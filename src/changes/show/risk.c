@@ -12,19 +12,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/encode.h"
 #include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "changes/diff/plain.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "held/names.h"
 #include "held/risk_text.h"
 
-#define TOKENS_MAX 64 /* credentials of one file that are compared with the user's file */
 #define EXECUTABLE (S_IXUSR | S_IXGRP | S_IXOTH)
-#define TOO_LARGE "a lock file that is too large to be read"
 
 /* ---- the file itself ---- */
 
@@ -66,21 +62,7 @@ static const char *find_in_rights(const struct change *change)
 /* If the directory does not exist outside, its name is new as well. */
 static const char *find_in_name(const struct change *change)
 {
-    const char *name = change->lower_dir < 0 ? change->path : change->name;
-    const unsigned char *p = (const unsigned char *)name;
-    size_t length = strlen(name);
-    if (change->name[0] == '-' || name[0] == '-' || strstr(name, "/-"))
-        return RISK_OPTION;
-    for (size_t i = 0; i < length;) {
-        size_t size = utf8_length(p + i, length - i);
-        if (size == 0)
-            return "its name is not UTF-8";
-        if (utf8_is_unseen(p + i, size))
-            return size == 1 ? "its name contains control characters"
-                             : "its name contains characters that are not shown";
-        i += size;
-    }
-    return NULL;
+    return risk_name_find(change->lower_dir < 0 ? change->path : change->name);
 }
 
 /* ---- links ---- */
@@ -98,23 +80,6 @@ static bool leads_out(const struct change *change, const char *target)
         return error.sys_errno == EXDEV;
     (void)close(fd);
     return false;
-}
-
-static const char *find_in_link(const struct change *change)
-{
-    char target[PATH_LENGTH_MAX + 1];
-    const struct change_place place = change_place_after(change);
-    if (!S_ISLNK(change->after.st_mode) || place.dir < 0)
-        return NULL;
-    ssize_t length = readlinkat(place.dir, place.name, target, sizeof target - 1);
-    if (length < 0)
-        return "a link that cannot be read";
-    target[length] = '\0';
-    if (target[0] == '/')
-        return "a link to an absolute path";
-    return path_leads_above(change->path, target) || leads_out(change, target)
-               ? "a link that leads out of the directory"
-               : NULL;
 }
 
 /* ---- names ---- */
@@ -188,101 +153,54 @@ static bool is_in_unknown(const struct change *change)
     return !exists(change->layer->lower, top);
 }
 
+static bool judge_link(const struct change *change, struct names_mark *ret_mark)
+{
+    char target[PATH_LENGTH_MAX + 1], buffer[2 * PATH_LENGTH_MAX + 2];
+    const struct change_place place = change_place_after(change);
+    if (!S_ISLNK(change->after.st_mode) || place.dir < 0)
+        return false;
+    ssize_t length = readlinkat(place.dir, place.name, target, sizeof target - 1);
+    target[length < 0 ? 0 : length] = '\0';
+    if (length < 0)
+        *ret_mark = (struct names_mark){NAMES_UNUSUAL, "a link that cannot be read"};
+    else if (target[0] != '/' && leads_out(change, target))
+        *ret_mark = (struct names_mark){NAMES_UNUSUAL, "a link that leads out of the directory"};
+    else
+        return risk_link_judge(change->path, path_in_home(change, buffer, sizeof buffer), target,
+                               ret_mark);
+    return true;
+}
+
 /* ---- contents ---- */
 
-/* Appends the beginning of a file, if it could be opened, and closes it. */
-static void read_beginning(int fd, size_t max, struct str *text)
+/* Reads the beginning of a file, if it could be opened, and closes it. */
+static struct risk_content read_content(int fd, off_t size, const char *name, struct str *text)
 {
+    size_t max = risk_content_max(name);
     autoclose int file = fd;
     if (file >= 0)
         (void)read_all(file, max, text);
-    if (text->length > max)
-        text->length = max;
-}
-
-/* Whether the text has a credential that the user's file does not have. */
-static bool has_new_credential(const struct change *change)
-{
-    autostr struct str text = {0}, before = {0};
-    struct risk_token token;
-    read_beginning(change_open_after(change), RISK_TEXT_MAX, &text);
-    if (text.failed || plain_is_binary(text.data, text.length))
-        return false;
-    size_t from = 0;
-    for (size_t i = 0; risk_token_find(text.data, text.length, from, &token); i++) {
-        if (i == 0 && S_ISREG(change->before.st_mode))
-            read_beginning(change_open_before(change), RISK_TEXT_MAX, &before);
-        if (i == TOKENS_MAX || before.length == 0 ||
-            !memmem(before.data, before.length, token.at, token.length))
-            return true;
-        from = (size_t)(token.at - text.data) + token.length;
-    }
-    return false;
-}
-
-static enum risk_package scan_package(int fd, off_t size, enum risk_package_part part,
-                                      char hash[SHA256_HEX_LENGTH + 1])
-{
-    autostr struct str text = {0};
-    if (size > (off_t)RISK_PACKAGE_MAX) {
-        own_close(&fd);
-        return RISK_PACKAGE_UNSURE;
-    }
-    read_beginning(fd, RISK_PACKAGE_MAX, &text);
-    if (text.failed || fd < 0)
-        return RISK_PACKAGE_UNSURE;
-    return risk_package_scan(text.length > 0 ? text.data : "", text.length, part, hash);
-}
-
-/* Whether this part of a package.json differs from the user's. */
-static bool has_other_part(const struct change *change, enum risk_package_part part)
-{
-    char before[SHA256_HEX_LENGTH + 1], after[SHA256_HEX_LENGTH + 1];
-    enum risk_package is =
-        scan_package(change_open_after(change), change->after.st_size, part, after);
-    if (is != RISK_PACKAGE_SOME)
-        return is == RISK_PACKAGE_UNSURE;
-    return !S_ISREG(change->before.st_mode) ||
-           scan_package(change_open_before(change), change->before.st_size, part, before) != is ||
-           strcmp(before, after) != 0;
-}
-
-/* Whether a lock file names a source of packages that the user's version does not name. */
-static const char *find_in_lock(const struct change *change)
-{
-    autostr struct str text = {0}, before = {0};
-    struct risk_token source;
-    if (change->after.st_size > (off_t)RISK_LOCK_MAX)
-        return TOO_LARGE;
-    read_beginning(change_open_after(change), RISK_LOCK_MAX, &text);
-    if (S_ISREG(change->before.st_mode))
-        read_beginning(change_open_before(change), RISK_LOCK_MAX, &before);
-    if (text.failed || before.failed)
-        return TOO_LARGE;
-    for (size_t from = 0; risk_source_find(text.data, text.length, from, &source);) {
-        bool known = before.length > 0
-                         ? memmem(before.data, before.length, source.at, source.length) != NULL
-                         : risk_source_is_usual(&source);
-        if (!known)
-            return "downloads packages from a place that is new in it";
-        from = (size_t)(source.at - text.data) + source.length;
-    }
-    return NULL;
+    bool whole = file >= 0 && !text->failed && text->length <= max && size <= (off_t)max;
+    return (struct risk_content){.data = text->data,
+                                 .length = text->length < max ? text->length : max,
+                                 .exists = true,
+                                 .cut = !whole};
 }
 
 static const char *find_in_content(const struct change *change)
 {
+    autostr struct str text = {0}, text_before = {0};
+    struct risk_content before = {0};
     if (!S_ISREG(change->after.st_mode))
         return NULL;
-    bool package = strcmp(change->name, "package.json") == 0;
-    if (package && has_other_part(change, RISK_PACKAGE_SCRIPTS))
-        return "scripts that a package manager runs";
-    if (package && has_other_part(change, RISK_PACKAGE_DEPENDENCIES))
-        return "a dependency that is not from the registry";
-    const char *reason = risk_is_lock(change->name) ? find_in_lock(change) : NULL;
-    if (reason)
-        return reason;
-    return has_new_credential(change) ? "looks as if it contains a credential" : NULL;
+    struct risk_content after =
+        read_content(change_open_after(change), change->after.st_size, change->name, &text);
+    if (!risk_content_compares(change->name, &after))
+        return NULL;
+    if (S_ISREG(change->before.st_mode))
+        before = read_content(change_open_before(change), change->before.st_size, change->name,
+                              &text_before);
+    return risk_content_find(change->name, &before, &after);
 }
 
 /* ---- all ---- */
@@ -295,8 +213,6 @@ static const char *find_in_file(const struct change *change)
         reason = find_in_rights(change);
     if (!reason && change->before.st_mode == 0)
         reason = find_in_name(change);
-    if (!reason && change->kind != CHANGE_METADATA)
-        reason = find_in_link(change);
     return reason;
 }
 
@@ -323,7 +239,12 @@ static bool judge(const struct change *change, bool contents, struct names_mark 
         ret_mark->reason = "a git repository with its history";
     if (ret_mark->reason)
         return true;
+    if (!deleted && change->kind != CHANGE_METADATA && judge_link(change, ret_mark) &&
+        ret_mark->class == NAMES_UNUSUAL)
+        return true;
     (void)judge_name(change, &named);
+    if (ret_mark->reason && !(named.reason && named.class <= ret_mark->class))
+        return true;
     if (named.reason && named.class != NAMES_UNUSUAL)
         *ret_mark = named;
     else

@@ -9,12 +9,6 @@
 struct change;
 struct names_mark;
 
-#define RISK_TEXT_MAX ((size_t)64 << 10)   /* the part of a file that is searched for credentials */
-#define RISK_PACKAGE_MAX ((size_t)1 << 20) /* a longer package.json is flagged without being read */
-#define RISK_LOCK_MAX ((size_t)16 << 20)   /* the same of lock files */
-
-#define RISK_OPTION "its name looks like an option"
-
 /* The mark of a change; false if it has none. Deleted files have one only if what is left without them
  * behaves differently, such as settings. A file that cannot be read is judged by its name and mode. */
 bool risk_judge(const struct change *change, struct names_mark *ret_mark);

@@ -68,7 +68,8 @@ static void print_commit(const struct git_printer *printer, const struct range_c
         str_append_char(out, file->letter);
         str_append(out, "  ");
         append_shown(out, file->path);
-        str_concat(out, file->reason ? "  ! " : "", file->reason ? file->reason : "", "\n");
+        str_concat(out, file->reason ? "  ! " : "", file->reason ? file->reason : "",
+                   file->reason ? names_class_words(file->class) : "", "\n");
     }
     if (commit->more > 0)
         str_appendf(out, "        and %" PRIu64 " more files\n", commit->more);
