@@ -73,8 +73,11 @@ class Place:
         return found[1]
 
     def snapshot(self, top, times=False, skip=(".git",)):
-        """Types, modes, contents and targets by path."""
-        found = {}
+        """Types, modes, contents and targets by path; with times also the mtimes, of all but links, and which
+        names are one file."""
+        found, same = {}, {}
+        if times and "." not in skip:
+            found["."] = str(os.lstat(top).st_mtime_ns)
         for folder, folders, files in os.walk(top):
             folders[:] = [name for name in folders if folder != top or name not in skip]
             for name in folders + files:
@@ -86,8 +89,13 @@ class Place:
                 elif stat.S_ISREG(info.st_mode):
                     with open(path, "rb") as file:
                         what = hashlib.sha256(file.read()).hexdigest()[:16]
-                    what += f" {info.st_mtime_ns}" if times else ""
+                what += f" {info.st_mtime_ns}" if times and not stat.S_ISLNK(info.st_mode) else ""
                 found[os.path.relpath(path, top)] = f"{stat.filemode(info.st_mode)} {what}"
+                if times and stat.S_ISREG(info.st_mode):
+                    same.setdefault(info.st_ino, []).append(os.path.relpath(path, top))
+        for names in same.values():
+            for name in names if len(names) > 1 else ():
+                found[name] += f" as {min(names)!r}"
         return found
 
     def expect(self, wanted, what, times=False, skip=(".git",)):

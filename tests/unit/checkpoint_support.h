@@ -146,6 +146,8 @@ static inline const char *told(int run)
     if (run_changes_open(run, 0, &changes, &err) < 0)
         tap_bail("changes: %s", err.message);
     while (run_changes_next(changes, &change, &err) > 0) {
+        if (change.is_time)
+            continue;
         size_t used = strlen(text);
         (void)snprintf(text + used, sizeof text - used, "%s%c%s", used > 0 ? " " : "",
                        change.before.ident.mode == 0  ? '+'
@@ -194,7 +196,7 @@ static inline void restore(int run)
     if (run_changes_open(run, 0, &changes, &err) < 0)
         tap_bail("changes: %s", err.message);
     while (run_changes_next(changes, &change, &err) > 0)
-        if (change.before.ident.mode != 0)
+        if (change.before.ident.mode != 0 && !change.is_time)
             restore_entry(&contents, &change.before);
     manifest_close(changes);
     run_contents_done(&contents);

@@ -83,7 +83,8 @@ static bool same_state(const struct manifest_entry *entry, const struct stat *in
     const struct ident now = ident_of(info);
     if (entry->ident.mode != now.mode || entry->uid != info->st_uid || entry->gid != info->st_gid)
         return false;
-    return S_ISDIR(now.mode) || ident_equal(&entry->ident, &now);
+    return S_ISDIR(now.mode) ? entry->ident.mtime_ns == now.mtime_ns
+                             : ident_equal(&entry->ident, &now);
 }
 
 static bool has_header(const struct taking *t, const char *name, const char *value)

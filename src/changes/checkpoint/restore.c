@@ -44,6 +44,7 @@ struct restoring {
     struct layer *layers[CHECKPOINT_ROOTS_MAX]; /* one for each root; NULL: not opened yet */
     struct undo_found found;
     struct touched touched;
+    int64_t ended_ns; /* of the run */
     /* Of the current root: */
     struct layer *layer;
     struct manifest *changes;
@@ -172,17 +173,16 @@ static void count_known(struct restoring *r, const char *path)
 /* ---- steps ---- */
 
 static int set_mode(struct restoring *r, const char *path, mode_t from, mode_t to, unsigned flags,
-                    int64_t mtime_ns, struct brig_error *err)
+                    struct brig_error *err)
 {
     int tree = operation_tree(r->operation, r->layer, err);
-    if (tree < 0 || ((from & 07777) == (to & 07777) && !(flags & STEP_TIMES)))
+    if (tree < 0 || (from & 07777) == (to & 07777))
         return tree < 0 ? tree : 0;
     struct step step = {.tree = (uint8_t)tree,
                         .lower = STEP_MODE,
                         .flags = flags,
                         .mode_before = from & 07777,
                         .mode_after = to & 07777,
-                        .mtime_ns = mtime_ns,
                         .path = path};
     return operation_add(r->operation, &step, err);
 }
@@ -199,9 +199,8 @@ static int open_up(struct restoring *r, const struct run_change *change, const s
     if (r->opened.failed)
         return brig_fail_nomem(err);
     if (S_ISDIR(mode))
-        return set_mode(r, change->before.path, now->st_mode, mode | S_IRWXU, 0, 0, err);
-    return set_mode(r, change->before.path, now->st_mode, now->st_mode | S_IRWXU, STEP_HELPER, 0,
-                    err);
+        return set_mode(r, change->before.path, now->st_mode, mode | S_IRWXU, 0, err);
+    return set_mode(r, change->before.path, now->st_mode, now->st_mode | S_IRWXU, STEP_HELPER, err);
 }
 
 /* Refuses an undo in a directory in which this user cannot write: it would leave some files as they are. */
@@ -284,7 +283,8 @@ static int put_back(struct restoring *r, const struct run_change *change, const 
                       : operation_put(r->operation, r->layer, before->path, now, &source, err);
 }
 
-/* Fourth pass: directories that were writable meanwhile get their modes, and new ones their times. */
+/* Fourth pass: directories that were writable meanwhile get their modes, and all their times, unless something in them
+ * has changed since the run. */
 static int complete(struct restoring *r, const struct run_change *change, const struct stat *now,
                     struct brig_error *err)
 {
@@ -293,8 +293,16 @@ static int complete(struct restoring *r, const struct run_change *change, const 
     if (!S_ISDIR(mode))
         return 0;
     bool created = !S_ISDIR(now->st_mode);
-    return set_mode(r, before->path, mode | S_IRWXU, mode, STEP_HELPER | (created ? STEP_TIMES : 0),
-                    before->ident.mtime_ns, err);
+    int status = set_mode(r, before->path, mode | S_IRWXU, mode, STEP_HELPER, err);
+    struct step time = {.tree = (uint8_t)operation_tree(r->operation, r->layer, NULL),
+                        .lower = STEP_TIME,
+                        .flags = STEP_HELPER,
+                        .before = created ? (struct ident){0} : ident_of(now),
+                        .other = before->ident,
+                        .path = before->path};
+    return status == 0 && time.before.mtime_ns <= r->ended_ns
+               ? operation_add(r->operation, &time, err)
+               : status;
 }
 
 /* Whether it is the index of a repository that the run has made: `git status` writes it, with other times of files. What
@@ -356,9 +364,9 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
         if (!array_grow(&r->positions, r->count))
             return brig_fail_nomem(err);
         r->positions[r->count++] = change.position;
+        r->found.count += !change.is_time;
     }
     leave_added(r, NULL);
-    r->found.count += r->count;
     return status;
 }
 
@@ -478,12 +486,13 @@ static int visit_root(int run, unsigned number, operation_step_visit visit, void
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status == 0 && (status = run_changes_next(changes, &change, err)) > 0)
-        status = visit(context, manifest_header(changes, "root"),
-                       *change.before.path ? change.before.path : ".",
-                       change.before.ident.mode == 0  ? "add"
-                       : change.after.ident.mode == 0 ? "delete"
-                                                      : "replace",
-                       err);
+        status = change.is_time ? 0
+                                : visit(context, manifest_header(changes, "root"),
+                                        *change.before.path ? change.before.path : ".",
+                                        change.before.ident.mode == 0  ? "add"
+                                        : change.after.ident.mode == 0 ? "delete"
+                                                                       : "replace",
+                                        err);
     manifest_close(changes);
     return status;
 }
@@ -523,10 +532,14 @@ int restore_run(const struct layers *layers, int record, const struct operation_
 {
     struct restoring r = {
         .undo = undo, .parent = -1, .found.whole = true, .touched.record = record};
-    const struct operation_info old = {.id = undo->id, .kind = OPERATION_RUN};
+    struct operation_info old;
+    int status = operation_find(record, undo->id, &old, err);
+    if (status < 0)
+        return status;
+    r.ended_ns = old.end_ns;
     autoclose int run = restore_open_run(record, undo->id);
     run_contents_init(&r.contents, record, undo->git.git);
-    int status = run < 0 ? 0 : settle(run, err);
+    status = run < 0 ? 0 : settle(run, err);
     unsigned roots = run < 0 ? 0 : run_changes_roots(run);
     if (status == 0 && roots == 0)
         status = brig_fail(err, BRIG_E_STATE, 0, "operation %ju has changed nothing",
@@ -542,5 +555,6 @@ int restore_run(const struct layers *layers, int record, const struct operation_
     if (status == 0)
         *ret_id = operation_id(r.operation);
     restoring_done(&r);
+    operation_info_done(&old);
     return status;
 }

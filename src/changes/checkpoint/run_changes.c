@@ -37,12 +37,24 @@ static int next_before(struct comparing *c, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
+/* Whether an entry has the same type, mode and owner. */
+static bool has_same_mode(const struct manifest_entry *was, const struct manifest_entry *now)
+{
+    return was->ident.mode == now->ident.mode && was->uid == now->uid && was->gid == now->gid;
+}
+
+static bool is_time(const struct manifest_entry *was, const struct manifest_entry *now)
+{
+    return S_ISDIR(was->ident.mode) && has_same_mode(was, now);
+}
+
 static int record(struct comparing *c, const struct manifest_entry *before,
                   const struct manifest_entry *after, struct brig_error *err)
 {
     const struct manifest_entry none = {.path = (before ? before : after)->path,
                                         .kind = MANIFEST_PRESENT};
-    *(!before ? &c->count->added : !after ? &c->count->deleted : &c->count->modified) += 1;
+    if (!before || !after || !is_time(before, after))
+        *(!before ? &c->count->added : !after ? &c->count->deleted : &c->count->modified) += 1;
     int status = manifest_write(&c->writing, before ? before : &none, err);
     return status < 0 ? status : manifest_write(&c->writing, after ? after : &none, err);
 }
@@ -52,10 +64,10 @@ static int record(struct comparing *c, const struct manifest_entry *before,
 static bool is_same(const struct comparing *c, const struct manifest_entry *now)
 {
     const struct ident *was = &c->entry->ident;
-    if (was->mode != now->ident.mode || c->entry->uid != now->uid || c->entry->gid != now->gid)
+    if (!has_same_mode(c->entry, now))
         return false;
     if (S_ISDIR(was->mode))
-        return true;
+        return was->mtime_ns == now->ident.mtime_ns;
     bool young =
         was->ctime_ns % CLOCK_SECOND_NS == 0 && was->ctime_ns + 2 * CLOCK_SECOND_NS >= c->taken_ns;
     return !young && ident_equal(was, &now->ident);
@@ -209,7 +221,7 @@ static int count_root(int run, unsigned number, struct run_changes_count *count,
     while (status >= 0 && (status = run_changes_next(changes, &change, err)) > 0)
         *(change.before.ident.mode == 0  ? &count->added
           : change.after.ident.mode == 0 ? &count->deleted
-                                         : &count->modified) += 1;
+                                         : &count->modified) += !change.is_time;
     manifest_close(changes);
     return status;
 }
@@ -275,6 +287,7 @@ int run_changes_next(struct manifest *changes, struct run_change *ret_change,
                                       "a list of files in brig's storage is incomplete");
     ret_change->after = *manifest_entry(changes);
     ret_change->before.path = ret_change->after.path; /* the same text */
+    ret_change->is_time = is_time(&ret_change->before, &ret_change->after);
     return 1;
 }
 

@@ -35,6 +35,7 @@ void run_changes_forget(int run);
 struct run_change {
     /* Both have the same path, relative to the root. ident.mode is 0 if there was no file. */
     struct manifest_entry before, after;
+    bool is_time;     /* a directory of which only the time differs, by what has changed in it */
     int64_t position; /* in the list */
 };
 

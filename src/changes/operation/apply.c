@@ -363,7 +363,7 @@ static int create_directory(struct applying *applying, const struct change *chan
     frame->exists = frame->created = frame->prepared = true;
     frame->final = change->after.st_mode & 07777;
     frame->mode = frame->final | S_IRWXU;
-    frame->mtime_ns = ident_of(&change->after).mtime_ns;
+    frame->source = ident_of(&change->after);
     return draft_prepare_upper(&applying->draft, err);
 }
 

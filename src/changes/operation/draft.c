@@ -126,12 +126,17 @@ static int set_final_mode(struct draft *draft, const struct draft_frame *frame,
 {
     struct step step = {.tree = (uint8_t)draft->tree,
                         .lower = STEP_MODE,
-                        .flags = STEP_HELPER | (frame->created ? STEP_TIMES : 0),
+                        .flags = STEP_HELPER,
                         .mode_before = frame->mode,
                         .mode_after = frame->final,
-                        .mtime_ns = frame->mtime_ns,
                         .path = draft->path};
-    return frame->created || frame->mode != frame->final ? draft_add(draft, &step, err) : 0;
+    int status = frame->mode != frame->final ? draft_add(draft, &step, err) : 0;
+    struct step time = {.tree = (uint8_t)draft->tree,
+                        .lower = STEP_TIME,
+                        .flags = STEP_HELPER,
+                        .other = frame->source,
+                        .path = draft->path};
+    return status == 0 && frame->created ? draft_add(draft, &time, err) : status;
 }
 
 static int clear_opaque(struct draft *draft, const struct draft_frame *frame,
@@ -241,7 +246,7 @@ static int create_directory(struct draft *draft, struct draft_frame *frame, cons
     frame->exists = frame->created = true;
     frame->final = info.st_mode & 07777;
     frame->mode = frame->final | S_IRWXU;
-    frame->mtime_ns = ident_of(&info).mtime_ns;
+    frame->source = ident_of(&info);
     return status;
 }
 

@@ -28,8 +28,8 @@ struct draft_frame {
     unsigned opaque;  /* enum upper_opaque */
     /* outside */
     bool exists, obstructed, prepared, created;
-    mode_t mode, final; /* as planned so far, and when it is left */
-    int64_t mtime_ns;   /* of a created one */
+    mode_t mode, final;  /* as planned so far, and when it is left */
+    struct ident source; /* of a created one */
     /* A step for the time when the directory is left. */
     bool pending, needs_complete;
     struct step step;

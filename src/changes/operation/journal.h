@@ -16,8 +16,9 @@
 enum step_lower {
     STEP_LOWER_NONE,
     STEP_SWAP, /* exchanges it with the object of the step; either may be missing */
-    STEP_MODE, /* sets the mode, and with STEP_TIMES the times */
+    STEP_MODE, /* sets the mode */
     STEP_META, /* gives a directory all metadata of the object of the step */
+    STEP_TIME, /* gives a directory the mtime of `other`, unless its mode is 0: after all other steps */
 };
 
 /* What a step does to the entry in the upper directory. */
@@ -31,7 +32,6 @@ enum step_upper {
 
 enum step_flag {
     STEP_REVERSED = 1 << 0, /* the step undoes: from N.old to N, not from N to N.old */
-    STEP_TIMES = 1 << 1,    /* mtime_ns is valid */
     STEP_CONFLICT = 1 << 2, /* the user's file had changed: after an undo it is a conflict again */
     STEP_BASE = 1 << 3,     /* base is valid */
     STEP_SINCE = 1 << 4,    /* base is only a time: BASE_SINCE */
@@ -50,7 +50,7 @@ struct step {
     uint8_t lower;                    /* enum step_lower */
     uint8_t upper;                    /* enum step_upper */
     uint32_t mode_before, mode_after; /* STEP_MODE; STEP_OPAQUE: the kinds of marks */
-    int64_t mtime_ns;
+    int64_t unused;
     struct ident before; /* the user's file before the step; mode 0: there is none */
     struct ident other;  /* the object that is put there; mode 0: none */
     struct ident entry;  /* the entry in the upper directory */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
@@ -156,6 +157,7 @@ void operation_free(struct operation *operation)
     }
     git_taking_end(operation->taking);
     step_done(&operation->steps);
+    tdestroy(take_ptr(&operation->timed), free);
     for (size_t i = 0; i < operation->steps.tree_count; i++) {
         struct step_tree *tree = &operation->steps.trees[i];
         if (tree->owns_lower)
@@ -272,8 +274,54 @@ int operation_stage_meta(struct operation *operation, struct step *step,
 
 /* ---- steps ---- */
 
+static int compare_directories(const void *left, const void *right)
+{
+    return strcmp(left, right); /* the number of the tree, a slash, the path */
+}
+
+/* Remembers the time of a directory, once. */
+static int remember_time(struct operation *operation, uint8_t number, const char *path,
+                         size_t length, struct brig_error *err)
+{
+    const struct step_tree *tree = &operation->steps.trees[number];
+    struct step step = {.tree = number, .lower = STEP_TIME, .flags = STEP_HELPER};
+    struct stat info;
+    char *key = NULL;
+    if (asprintf(&key, "%u/%.*s", number, (int)length, path) < 0)
+        return brig_fail_nomem(err);
+    char **found = tsearch(key, &operation->timed, compare_directories);
+    if (!found || *found != key)
+        free(key);
+    if (!found || *found != key)
+        return found ? 0 : brig_fail_nomem(err);
+    step.path = strchr(key, '/') + 1;
+    step.before = tree->found;
+    autoclose int fd = *step.path ? step_open_directory(tree->lower, step.path) : -1;
+    if (*step.path && (fd < 0 || fstat(fd, &info) < 0))
+        return 0; /* it is new */
+    if (*step.path)
+        step.before = ident_of(&info);
+    return journal_write(operation->journal, &step, err);
+}
+
+/* A step in the user's files changes the time of the directory that contains it, and so does a directory of objects. */
+static int remember_times(struct operation *operation, const struct step *step,
+                          struct brig_error *err)
+{
+    const char *slash = strrchr(step->path, '/');
+    if (step->lower != STEP_SWAP || operation->info.undoes)
+        return 0;
+    int status = remember_time(operation, step->tree, step->path,
+                               slash ? (size_t)(slash - step->path) : 0, err);
+    bool is_remote = operation->steps.trees[step->tree].remote >= 0;
+    return status == 0 && is_remote ? remember_time(operation, step->tree, "", 0, err) : status;
+}
+
 int operation_add(struct operation *operation, struct step *step, struct brig_error *err)
 {
+    int status = remember_times(operation, step, err);
+    if (status < 0)
+        return status;
     bool has_object = (step->lower == STEP_SWAP && step->other.mode) || step->lower == STEP_META ||
                       step->upper == STEP_UPPER_META;
     if (!has_object && operation->info.objects == operation->info.id)

@@ -155,7 +155,8 @@ int operation_stage_meta(struct operation *operation, struct step *step,
                          const struct copy_source *from, const struct copy_source *to,
                          struct brig_error *err);
 
-/* Adds a step; gives it a number if it has no object. */
+/* Adds a step; gives it a number if it has no object. Before the first step that changes the entries of a directory comes
+ * one that remembers its time. */
 int operation_add(struct operation *operation, struct step *step, struct brig_error *err);
 
 /* Adds steps that replace, create or delete one file of a root, which exists in the state `before` (st_mode 0: it

@@ -405,6 +405,7 @@ static const char *word_of(const struct step *step)
     case STEP_MODE:
     case STEP_META:
         return "set";
+    case STEP_TIME:
     case STEP_LOWER_NONE:
         break;
     }

@@ -25,6 +25,7 @@ struct operation {
     FILE *journal; /* while it is written */
     uint32_t next;
     uint64_t count, staged;
+    void *timed; /* for tfind(): directories of which the time is remembered */
     bool ready;
     struct operation_git git;
     struct git_taking *taking; /* holds the locks of the repositories */

@@ -48,6 +48,9 @@ int operation_open_remote(struct operation *operation, struct step_tree *tree, b
                           struct brig_error *err)
 {
     char name[REMOTE_NAME_MAX];
+    struct stat root;
+    if (!tree->found.mode && fstat(tree->lower, &root) == 0)
+        tree->found = ident_of(&root);
     if (tree->remote >= 0 || can_rename(operation->steps.objects, tree->lower))
         return 0;
     remote_name(operation, name);

@@ -230,6 +230,13 @@ static int take_all(struct taking *taking, bool backwards,
     return status;
 }
 
+static int take_time(struct taking *taking, const struct step *step, struct brig_error *err)
+{
+    (void)err;
+    step_set_time(&taking->operation->steps, step);
+    return 0;
+}
+
 /* Makes renamed files durable. Few were made durable with their directories. */
 static int sync_trees(const struct operation *operation, struct brig_error *err)
 {
@@ -389,6 +396,8 @@ int operation_take(struct operation *operation, bool revert, operation_report re
         status = record_touched(operation, revert, err);
     if (status == 0)
         status = operation_import(operation, err);
+    if (status == 0)
+        status = take_all(&taking, revert, take_time, err);
     if (status == 0)
         status = operation_git_move(operation, revert, taking.skipped > 0, err);
     return status < 0 ? status : finish(&taking, err);

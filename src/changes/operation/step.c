@@ -126,6 +126,7 @@ bool step_is_taken(struct step_context *context, const struct step *step)
     switch ((enum step_lower)step->lower) {
     case STEP_LOWER_NONE:
     case STEP_META:
+    case STEP_TIME:
         return true;
     case STEP_SWAP:
         return swap_begin(context, step, &swap) == 0 && swap_is_taken(&swap, step);
@@ -149,7 +150,7 @@ bool step_state(struct step_context *context, const struct step *step, const str
     const char *name, *reason;
     memset(ret_now, 0, sizeof *ret_now);
     struct step_directory *at = step_enter(context, tree, false, step->path, &name, &reason);
-    return (at ? look(at->fd, name, ret_now) == 0 : true) && is_same(wanted, ret_now);
+    return (at ? look(at->fd, *name ? name : ".", ret_now) == 0 : true) && is_same(wanted, ret_now);
 }
 
 /* ---- exchanging ---- */
@@ -243,7 +244,7 @@ static int take_swap(struct step_context *context, const struct step *step, cons
 
 /* ---- metadata ---- */
 
-/* Sets the mode of a file, which must have the expected one. With STEP_TIMES also the time of a directory. */
+/* Sets the mode of a file, which must have the expected one. */
 static int set_mode(int dir, const char *name, const struct step *step)
 {
     struct stat info;
@@ -254,12 +255,17 @@ static int set_mode(int dir, const char *name, const struct step *step)
     mode_t mode = info.st_mode & 07777;
     if (S_ISLNK(info.st_mode) || (mode != step->mode_before && mode != step->mode_after))
         return -EEXIST;
-    if (mode != step->mode_after && chmod(path.text, step->mode_after) < 0)
-        return -errno;
-    if (!(step->flags & STEP_TIMES) || (step->flags & STEP_REVERSED))
-        return 0;
-    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, ident_time(step->mtime_ns)};
-    return utimensat(AT_FDCWD, path.text, times, 0) < 0 ? -errno : 0;
+    return mode != step->mode_after && chmod(path.text, step->mode_after) < 0 ? -errno : 0;
+}
+
+void step_set_time(struct step_context *context, const struct step *step)
+{
+    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, ident_time(step->other.mtime_ns)};
+    if (step->lower != STEP_TIME || !step->other.mode)
+        return;
+    autoclose int fd = step_open_directory(context->trees[step->tree].lower, step->path);
+    if (fd >= 0)
+        (void)utimensat(AT_FDCWD, path_proc(fd).text, times, 0);
 }
 
 static int set_meta(const struct step_context *context, const struct step *step, int dir,
@@ -281,7 +287,7 @@ int step_take_lower(struct step_context *context, const struct step *step, const
                     struct brig_error *err)
 {
     const char *name;
-    if (step->lower == STEP_LOWER_NONE)
+    if (step->lower == STEP_LOWER_NONE || step->lower == STEP_TIME)
         return 0;
     if (step->lower == STEP_SWAP)
         return take_swap(context, step, ret_reason, err);

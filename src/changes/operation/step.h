@@ -37,7 +37,9 @@ struct step_tree {
     char name[24];
     char root[PATH_LENGTH_MAX + 1];
     struct place place; /* of the root */
-    int lower, upper;   /* -1: it does not exist */
+    struct ident
+        found; /* the root as it was before the operation made a directory of objects in it */
+    int lower, upper; /* -1: it does not exist */
     bool owns_lower;
     int remote; /* the directory of objects on the filesystem of the root, if that is another one; -1 */
     struct step_directory lower_at, upper_at;
@@ -79,6 +81,9 @@ int step_take_lower(struct step_context *context, const struct step *step, const
                     struct brig_error *err);
 int step_take_upper(struct step_context *context, const struct step *step, const char **ret_reason,
                     struct brig_error *err);
+
+/* Takes a STEP_TIME, if that is possible. */
+void step_set_time(struct step_context *context, const struct step *step);
 
 /* Whether the lower part of a step was taken. */
 bool step_is_taken(struct step_context *context, const struct step *step);

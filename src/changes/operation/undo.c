@@ -252,7 +252,8 @@ static bool is_selected(const struct undoing *undoing, const struct step *step)
 {
     const struct operation_undo *undo = undoing->undo;
     const char *root = undoing->old->steps.trees[step->tree].root;
-    bool helps = step->upper == STEP_PRUNE || (step->flags & STEP_HELPER);
+    bool helps =
+        step->upper == STEP_PRUNE || ((step->flags & STEP_HELPER) && step->lower != STEP_TIME);
     if (!undo->paths)
         return true;
     for (size_t i = 0; i < undo->path_count; i++) {
@@ -362,9 +363,26 @@ static void find_object(const struct step_context *steps, struct step *step)
                       : (struct ident){0};
 }
 
+/* The time of a directory is restored, unless something in it has changed since. Undoing that restores the time of now. */
+static int add_time(struct undoing *undoing, struct step *step, struct brig_error *err)
+{
+    struct stat now;
+    const struct step_tree *tree = &undoing->old->steps.trees[step->tree];
+    step_invert(step);
+    (void)step_state(&undoing->old->steps, step, &step->before, &now);
+    step->before = !*step->path           ? tree->found
+                   : S_ISDIR(now.st_mode) ? ident_of(&now)
+                                          : (struct ident){0};
+    return step->other.mode && step->before.mtime_ns > undoing->since_ns
+               ? 0
+               : operation_add(undoing->new, step, err);
+}
+
 static int add_inverted(struct undoing *undoing, struct step *step, struct brig_error *err)
 {
     struct step_context *steps = &undoing->old->steps;
+    if (step->lower == STEP_TIME)
+        return add_time(undoing, step, err);
     bool taken = step_is_taken(steps, step);
     bool upper =
         step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
