@@ -27,13 +27,17 @@ class Failure(Exception):
 class Place:
     """A directory with a project, and storage of its own."""
 
-    def __init__(self, seed, above=None):
+    def __init__(self, seed, above=None, far=None):
         self.random = random.Random(seed)
         self.user = USER if seed % 2 == 0 else None
         self.top = tempfile.mkdtemp(prefix="property-", dir=above)
         if self.user:
             os.chown(self.top, self.user.pw_uid, self.user.pw_gid)
-        self.project = os.path.join(self.top, "p")
+        # Far from the storage, files are copied, not renamed.
+        self.far = tempfile.mkdtemp(prefix="property-", dir=far) if far else self.top
+        if self.user:
+            os.chown(self.far, self.user.pw_uid, self.user.pw_gid)
+        self.project = os.path.join(self.far, "p")
         self.plain = os.path.join(self.top, "plain")
         self.environment = {
             "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": self.top, "XDG_DATA_HOME": self.top + "/data",
@@ -132,6 +136,11 @@ class Place:
             lambda: f"touch {one}",
         ))()
 
+    def link(self):
+        number, two = self.random.randrange(1, 9), shlex.quote("./" + self.path())
+        return (f"find . -path ./.git -prune -o -type f -print0 | LC_ALL=C sort -z | sed -zn {number}p | "
+                f"xargs -0 -r -I ONE ln ONE {two} 2>/dev/null || :\n")
+
     def operations(self, count):
         return "".join(f"{{ {self.operation()}; }} 2>/dev/null || :\n" for _ in range(count))
 
@@ -139,7 +148,7 @@ class Place:
         script = "mkdir p; cd p || exit 1\n" + self.operations(self.random.randrange(5, 25))
         if git:
             script += "git init -q -b main; git add -A; git commit -q --allow-empty -m first\n"
-        self.run("sh", "-c", script, cwd=self.top)
+        self.run("sh", "-c", script, cwd=self.far)
 
     def git_operation(self):
         r = self.random
@@ -181,3 +190,4 @@ class Place:
         self.brig("-u", codes=())
         self.brig("rm", "-f", "p", codes=())
         shutil.rmtree(self.top, ignore_errors=True)
+        shutil.rmtree(self.far, ignore_errors=True)

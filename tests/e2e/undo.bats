@@ -362,6 +362,35 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     [ ! -e b ]
 }
 
+@test "without room in a storage of its own nothing is applied, and with it everything" {
+    lib_is_root || skip "needs a mount"
+    project user
+    store=$SCRATCH/store
+    mkdir "$store"
+    mount -t tmpfs -o size=16M tmpfs "$store"
+    chown --reference=a "$store"
+    as user sh -ec 'for i in 1 2 3; do head -c 2000000 /dev/zero >f$i; done; ln f1 other'
+    cp -a . "$SCRATCH/before"
+    there() { as user env XDG_DATA_HOME="$store" "$BRIG" "$@"; }
+    must there -m sealed -j "$JAIL" -R -- sh -c 'for i in 1 2 3; do head -c 2000000 /dev/urandom >f$i; done'
+    as user sh -c 'head -c 4000000 /dev/zero >"$1/filler"' - "$store"
+    run there apply -j "$JAIL" --all
+    refused="$status $output"
+    untouched=$(diff -r "$SCRATCH/before" . && ls -A)
+    rm "$store/filler"
+    run there apply -j "$JAIL" --all
+    applied="$status $output"
+    run there undo -j "$JAIL"
+    undone="$status $(diff -r "$SCRATCH/before" . && stat -c %h f1)"
+    there -u -j "$JAIL" || true
+    umount "$store"
+    echo "$refused; $untouched; $applied; $undone"
+    [[ $refused == "125 "*"nothing was changed"*"Make room"* ]]
+    [[ -n $untouched && $untouched != *.brig-* ]]
+    [[ $applied == "0 "* ]]
+    [ "$undone" = "0 2" ] # the hard link is there again
+}
+
 @test "with --review a checkpoint keeps the contents, and there is nothing to undo" {
     project user
     must inside user:casual 'echo jail >a' --checkpoint --review

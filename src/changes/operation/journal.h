@@ -41,6 +41,7 @@ enum step_flag {
     STEP_FORCE = 1 << 7,     /* STEP_PRUNE: only has to be empty */
     STEP_FUSE_MARK = 1 << 8, /* STEP_DROP: the entry is a file ".wh.NAME" */
     STEP_HELPER = 1 << 9,    /* belongs to other steps: makes a directory writable meanwhile */
+    STEP_LINKED = 1 << 10,   /* STEP_SWAP: the user's file has more names */
 };
 
 struct step {

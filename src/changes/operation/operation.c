@@ -279,15 +279,18 @@ static int compare_directories(const void *left, const void *right)
     return strcmp(left, right); /* the number of the tree, a slash, the path */
 }
 
-/* Remembers the time of a directory, once. */
-static int remember_time(struct operation *operation, uint8_t number, const char *path,
-                         size_t length, struct brig_error *err)
+/* A step in the user's files changes the time of the directory that contains it: remembers that once. */
+static int remember_time(struct operation *operation, const struct step *changing,
+                         struct brig_error *err)
 {
-    const struct step_tree *tree = &operation->steps.trees[number];
-    struct step step = {.tree = number, .lower = STEP_TIME, .flags = STEP_HELPER};
+    struct step step = {.tree = changing->tree, .lower = STEP_TIME, .flags = STEP_HELPER};
+    const char *slash = strrchr(changing->path, '/');
+    int length = slash ? (int)(slash - changing->path) : 0;
     struct stat info;
     char *key = NULL;
-    if (asprintf(&key, "%u/%.*s", number, (int)length, path) < 0)
+    if (changing->lower != STEP_SWAP || operation->info.undoes)
+        return 0;
+    if (asprintf(&key, "%u/%.*s", changing->tree, length, changing->path) < 0)
         return brig_fail_nomem(err);
     char **found = tsearch(key, &operation->timed, compare_directories);
     if (!found || *found != key)
@@ -295,33 +298,33 @@ static int remember_time(struct operation *operation, uint8_t number, const char
     if (!found || *found != key)
         return found ? 0 : brig_fail_nomem(err);
     step.path = strchr(key, '/') + 1;
-    step.before = tree->found;
-    autoclose int fd = *step.path ? step_open_directory(tree->lower, step.path) : -1;
-    if (*step.path && (fd < 0 || fstat(fd, &info) < 0))
+    autoclose int fd = step_open_directory(operation->steps.trees[step.tree].lower, step.path);
+    if (fd < 0 || fstat(fd, &info) < 0)
         return 0; /* it is new */
-    if (*step.path)
-        step.before = ident_of(&info);
+    step.before = ident_of(&info);
     return journal_write(operation->journal, &step, err);
 }
 
-/* A step in the user's files changes the time of the directory that contains it, and so does a directory of objects. */
-static int remember_times(struct operation *operation, const struct step *step,
-                          struct brig_error *err)
+/* A file that is replaced on another filesystem is copied into the operation in the end. */
+static void examine_replaced(struct operation *operation, struct step *step)
 {
-    const char *slash = strrchr(step->path, '/');
-    if (step->lower != STEP_SWAP || operation->info.undoes)
-        return 0;
-    int status = remember_time(operation, step->tree, step->path,
-                               slash ? (size_t)(slash - step->path) : 0, err);
-    bool is_remote = operation->steps.trees[step->tree].remote >= 0;
-    return status == 0 && is_remote ? remember_time(operation, step->tree, "", 0, err) : status;
+    struct stat now;
+    step->flags &= ~(uint32_t)STEP_LINKED;
+    if (operation->steps.trees[step->tree].remote < 0 || !step->before.mode ||
+        !step_state(&operation->steps, step, &step->before, &now))
+        return;
+    operation->replaced_bytes += operation_space_of(&now);
+    if (S_ISREG(now.st_mode) && now.st_nlink > 1)
+        step->flags |= STEP_LINKED;
 }
 
 int operation_add(struct operation *operation, struct step *step, struct brig_error *err)
 {
-    int status = remember_times(operation, step, err);
+    int status = remember_time(operation, step, err);
     if (status < 0)
         return status;
+    if (step->lower == STEP_SWAP)
+        examine_replaced(operation, step);
     bool has_object = (step->lower == STEP_SWAP && step->other.mode) || step->lower == STEP_META ||
                       step->upper == STEP_UPPER_META;
     if (!has_object && operation->info.objects == operation->info.id)
@@ -402,7 +405,10 @@ int operation_run(struct operation *operation, operation_report report, void *co
 {
     if (operation->next == 0 && operation->count == 0 && !operation_has_git(operation))
         return 0;
-    int status = operation_make_durable(operation, err);
+    step_done(&operation->steps);
+    int status = operation_reserve(operation, err);
+    if (status == 0)
+        status = operation_make_durable(operation, err);
     sum_up(operation);
     if (status == 0)
         status = operation_write_info(operation, err);

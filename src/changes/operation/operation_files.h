@@ -25,7 +25,8 @@ struct operation {
     FILE *journal; /* while it is written */
     uint32_t next;
     uint64_t count, staged;
-    void *timed; /* for tfind(): directories of which the time is remembered */
+    off_t replaced_bytes; /* of files on another filesystem that come into the operation */
+    void *timed;          /* for tfind(): directories of which the time is remembered */
     bool ready;
     struct operation_git git;
     struct git_taking *taking; /* holds the locks of the repositories */
@@ -78,6 +79,12 @@ int operation_open_remote(struct operation *operation, struct step_tree *tree, b
 /* Move the objects of the user's files there, and back into the operation. */
 int operation_export(struct operation *operation, struct brig_error *err);
 int operation_import(struct operation *operation, struct brig_error *err);
+/* Keeps as much space free as the files need that an operation replaces on another filesystem: all of it, before the first
+ * step. operation_import() uses it. */
+int operation_reserve(struct operation *operation, struct brig_error *err);
+void operation_unreserve(const struct operation *operation);
+/* What a file needs. */
+off_t operation_space_of(const struct stat *info);
 /* Removes the directories of an operation that has changed nothing. */
 void operation_drop_remote(const struct operation *operation);
 

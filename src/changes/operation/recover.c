@@ -394,12 +394,16 @@ int operation_take(struct operation *operation, bool revert, operation_report re
         status = update_bases(operation, revert, err);
     if (status == 0)
         status = record_touched(operation, revert, err);
-    if (status == 0)
+    /* Nothing is left of an operation that was reverted, but for an undo, which has the objects of another one. */
+    bool is_gone = revert && taking.skipped == 0 && operation->info.objects == operation->info.id;
+    if (status == 0 && !is_gone)
         status = operation_import(operation, err);
     if (status == 0)
         status = take_all(&taking, revert, take_time, err);
     if (status == 0)
         status = operation_git_move(operation, revert, taking.skipped > 0, err);
+    if (status == 0 && is_gone)
+        operation_drop_remote(operation);
     return status < 0 ? status : finish(&taking, err);
 }
 
@@ -422,6 +426,8 @@ int operation_recover(const struct layers *layers, int record, const struct oper
         status = operation_open_remote(operation, &operation->steps.trees[i], false, err);
     if (status == 0)
         status = operation_export(operation, err);
+    if (status == 0 && revert)
+        operation_unreserve(operation);
     if (status == 0)
         status = operation_take(operation, revert, report, context, err);
     operation_free(operation);

@@ -37,9 +37,7 @@ struct step_tree {
     char name[24];
     char root[PATH_LENGTH_MAX + 1];
     struct place place; /* of the root */
-    struct ident
-        found; /* the root as it was before the operation made a directory of objects in it */
-    int lower, upper; /* -1: it does not exist */
+    int lower, upper;   /* -1: it does not exist */
     bool owns_lower;
     int remote; /* the directory of objects on the filesystem of the root, if that is another one; -1 */
     struct step_directory lower_at, upper_at;

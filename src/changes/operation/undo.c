@@ -367,12 +367,11 @@ static void find_object(const struct step_context *steps, struct step *step)
 static int add_time(struct undoing *undoing, struct step *step, struct brig_error *err)
 {
     struct stat now;
-    const struct step_tree *tree = &undoing->old->steps.trees[step->tree];
+    if (undoing->undo->to)
+        return 0;
     step_invert(step);
     (void)step_state(&undoing->old->steps, step, &step->before, &now);
-    step->before = !*step->path           ? tree->found
-                   : S_ISDIR(now.st_mode) ? ident_of(&now)
-                                          : (struct ident){0};
+    step->before = S_ISDIR(now.st_mode) ? ident_of(&now) : (struct ident){0};
     return step->other.mode && step->before.mtime_ns > undoing->since_ns
                ? 0
                : operation_add(undoing->new, step, err);
