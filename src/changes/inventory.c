@@ -21,7 +21,7 @@
 
 struct inventory {
     const struct layer *layer;
-    bool tokens;
+    bool tokens, quick;
     const struct str *state;
     struct inventory_counts counts;
     FILE *kinds[INVENTORY_KINDS];
@@ -111,7 +111,8 @@ static int collect(void *context, const struct change *change, struct brig_error
     struct inventory *inventory = context;
     char before[PATH_LENGTH_MAX + 1], after[PATH_LENGTH_MAX + 1];
     struct names_mark mark = {0};
-    (void)risk_judge(change, &mark);
+    if (!inventory->quick)
+        (void)risk_judge(change, &mark);
     struct inventory_item item = {
         .kind = change->kind,
         .meta = change->meta,
@@ -136,7 +137,7 @@ static int collect(void *context, const struct change *change, struct brig_error
     if (inventory->tokens)
         set_token(inventory, change, mark.reason, &item);
     count(&inventory->counts, &item);
-    int result = renames_add(&inventory->renames, change, err);
+    int result = inventory->quick ? 0 : renames_add(&inventory->renames, change, err);
     if (result == 0 && item.asked)
         result = ignored_add(&inventory->ignored, item.path, S_ISDIR(item.mode_after), err);
     return result < 0 ? result : spool_write(inventory->kinds[item.kind], &item, err);
@@ -170,7 +171,8 @@ static int complete_added(struct inventory *inventory, struct brig_error *err)
 static int collect_all(struct inventory *inventory, const struct inventory_options *options,
                        struct brig_error *err)
 {
-    struct change_options walk = {.paths = options->paths, .path_count = options->path_count};
+    struct change_options walk = {
+        .paths = options->paths, .path_count = options->path_count, .quick = options->quick};
     int result = ignored_begin(&inventory->ignored, inventory->layer, err);
     for (size_t i = 0; i < INVENTORY_KINDS && result == 0; i++)
         result = spool_file(inventory->layer->record, &inventory->kinds[i], err);
@@ -191,6 +193,7 @@ int inventory_make(const struct layer *layer, const struct inventory_options *op
         return brig_fail_nomem(err);
     inventory->layer = layer;
     inventory->tokens = options->tokens;
+    inventory->quick = options->quick;
     inventory->state = options->state;
     int result = collect_all(inventory, options, err);
     if (result < 0)

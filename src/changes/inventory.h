@@ -64,6 +64,7 @@ struct inventory_options {
     const struct git *git; /* for ignored files; NULL: none are ignored */
     const struct str *
         state; /* paths in the home where programs keep their state, see str_list_add(); NULL: none */
+    bool quick;  /* no marks and no renames: contents are not read */
     bool tokens; /* compute them; while a run is active, this reads all files */
 };
 

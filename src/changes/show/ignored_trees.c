@@ -9,27 +9,12 @@
 #include "base/path.h"
 #include "changes/inventory.h"
 #include "changes/layer/change.h"
-#include "changes/layer/layer.h"
-#include "changes/show/ignored.h"
-#include "changes/show/spool.h"
 
 struct finding {
-    struct ignored ignored;
-    FILE *items; /* the files that git was asked about */
+    struct ignored_trees *trees;
+    const char *const *paths; /* that were named */
+    size_t path_count;
 };
-
-static int ask_about(void *context, const struct change *change, struct brig_error *err)
-{
-    struct finding *finding = context;
-    const struct inventory_item item = {.kind = change->kind,
-                                        .mode_after = change->after.st_mode,
-                                        .size_after = (uint64_t)change->after.st_size,
-                                        .path = change->path};
-    if (!ignored_can_ask(&finding->ignored, change))
-        return 0;
-    int status = ignored_add(&finding->ignored, item.path, S_ISDIR(item.mode_after), err);
-    return status < 0 ? status : spool_write(finding->items, &item, err);
-}
 
 static bool is_named(const char *tree, const char *const *paths, size_t path_count)
 {
@@ -61,43 +46,27 @@ static int add_item(struct ignored_trees *trees, const struct inventory_item *it
     return 0;
 }
 
-static int read_answers(struct finding *finding, const char *const *paths, size_t path_count,
-                        struct ignored_trees *trees, struct brig_error *err)
+static int find_item(void *context, const struct inventory_item *item, struct brig_error *err)
 {
-    struct spool spool = {.file = finding->items};
-    struct inventory_item item;
-    int status = spool_rewind(finding->items, err), more = 0;
-    while (status == 0 && (more = spool_read(&spool, &item, err)) > 0) {
-        char tree[PATH_LENGTH_MAX + 1];
-        status = ignored_find(&finding->ignored, &item, err);
-        if (status < 0 || item.group == 0)
-            continue;
-        (void)snprintf(tree, sizeof tree, "%.*s", (int)item.group, item.path);
-        if (!is_named(tree, paths, path_count))
-            status = add_item(trees, &item, err);
-    }
-    str_done(&spool.text);
-    return status < 0 ? status : more;
+    const struct finding *finding = context;
+    char tree[PATH_LENGTH_MAX + 1];
+    (void)snprintf(tree, sizeof tree, "%.*s", (int)item->group, item->path);
+    return item->group == 0 || is_named(tree, finding->paths, finding->path_count)
+               ? 0
+               : add_item(finding->trees, item, err);
 }
 
 int ignored_trees_find(const struct layer *layer, const char *const *paths, size_t path_count,
                        const struct git *git, struct ignored_trees *trees, struct brig_error *err)
 {
-    const struct change_options options = {.paths = paths, .path_count = path_count, .quick = true};
-    autofree struct finding *finding = calloc(1, sizeof *finding);
-    if (!finding)
-        return brig_fail_nomem(err);
-    int status = ignored_begin(&finding->ignored, layer, err);
+    const struct inventory_options options = {
+        .paths = paths, .path_count = path_count, .git = git, .quick = true};
+    struct finding finding = {trees, paths, path_count};
+    struct inventory *inventory = NULL;
+    int status = inventory_make(layer, &options, &inventory, err);
     if (status == 0)
-        status = spool_file(layer->record, &finding->items, err);
-    if (status == 0)
-        status = changes_walk(layer, &options, ask_about, finding, err);
-    if (status == 0)
-        status = ignored_ask(&finding->ignored, layer, git, err);
-    if (status == 0)
-        status = read_answers(finding, paths, path_count, trees, err);
-    ignored_done(&finding->ignored);
-    own_fclose(&finding->items);
+        status = inventory_each(inventory, find_item, &finding, err);
+    inventory_free(inventory);
     return status;
 }
 
