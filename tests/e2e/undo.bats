@@ -65,7 +65,9 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
         [ ! -e c ]
         [ ! -e nested/file ]
         [ -e evil ]
-        must undo "$pair"
+        output_has "not in the checkpoint, so brig undo cannot restore it: big (deleted)"
+        must_exit 1 undo "$pair"
+        output_has "big: it was deleted, and the checkpoint left it out"
         rm -rf "$SCRATCH/expected/big"
         sed -i '/^\.\/big/d' "$SCRATCH/listing"
         must is_as_kept
@@ -211,6 +213,33 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     must inside user:casual 'echo two >a' --review
     must by user apply -j "$JAIL" --all
     [ "$(cat a)" = two ]
+}
+
+@test "what the checkpoint left out is named when a run has changed it, by the run and by undo" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'printf "*.bin\n" >.gitignore; for f in one two three; do head -c 2000000 /dev/zero >$f.bin; done'
+    local options=(--checkpoint --checkpoint-size 1M)
+    must inside "$pair" 'echo x >>one.bin; rm two.bin; rm b' "${options[@]}"
+    output_has "not in the checkpoint, so brig undo cannot restore it: one.bin (changed), two.bin (deleted)"
+    output_has "1 deleted in your files; brig undo"
+    must_exit 1 undo "$pair"
+    output_has "one.bin: it has changed, and the checkpoint left it out"
+    output_has "two.bin: it was deleted, and the checkpoint left it out"
+    output_lacks three.bin
+    [ "$(cat b)" = b ]
+    # A run that has changed nothing else,
+    must inside "$pair" 'rm one.bin' "${options[@]}"
+    output_has "cannot restore it: one.bin (deleted)"
+    output_lacks "in your files"
+    must_exit 125 undo "$pair"
+    output_has "one.bin: it was deleted"
+    output_has "only what the checkpoint left out"
+    # and one that has not changed it.
+    must inside "$pair" 'echo other >b' "${options[@]}"
+    output_lacks "not in the checkpoint"
+    must undo "$pair"
+    [ "$(cat b)" = b ]
 }
 
 @test "a run that changes nothing leaves nothing to undo, and none without --checkpoint" {

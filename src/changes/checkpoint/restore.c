@@ -370,6 +370,24 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
     return status;
 }
 
+/* Tells what the checkpoint did not contain. */
+static int report_lost(struct restoring *r, int run, unsigned number, struct brig_error *err)
+{
+    struct manifest *changes = NULL;
+    struct run_change change;
+    int status = run_changes_open(run, number, &changes, err);
+    while (status >= 0 && (status = run_changes_next_lost(changes, &change, err)) > 0) {
+        if (!is_selected(r, &change))
+            continue;
+        r->found.lost++;
+        if (r->undo->report)
+            r->undo->report(r->undo->context, r->layer->root, change.before.path,
+                            run_change_loss(&change));
+    }
+    manifest_close(changes);
+    return status;
+}
+
 typedef int (*restore_pass)(struct restoring *r, const struct run_change *change,
                             const struct stat *now, struct brig_error *err);
 
@@ -415,6 +433,8 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
         return brig_fail(err, BRIG_E_STATE, errno, "cannot open '%s'", str_shown(layer->root).text);
     r->opened.length = 0;
     status = find_wanted(r, err);
+    if (status == 0 && r->found.changed == 0)
+        status = report_lost(r, run, number, err);
     for (size_t i = 0; i < ARRAY_LENGTH(passes) && status == 0 && r->found.changed == 0; i++)
         status = make_pass(r, passes[i].pass, passes[i].backwards, err);
     manifest_close(take_ptr(&r->changes));

@@ -17,6 +17,7 @@
 #include "base/record.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
+#include "changes/checkpoint/left_out.h"
 #include "changes/layer/walk.h"
 
 /* ---- comparing ---- */
@@ -73,13 +74,34 @@ static bool is_same(const struct comparing *c, const struct manifest_entry *now)
     return !young && ident_equal(was, &now->ident);
 }
 
+/* Whether something that the checkpoint left out has changed. What is in a directory is not known, only whether it is
+ * the same one; the size of an ignored one is that of all its files. */
+static bool is_lost(const struct manifest_entry *was, const struct manifest_entry *now)
+{
+    if (was->kind == MANIFEST_MASKED || (now && was->kind == MANIFEST_RESTLESS))
+        return false;
+    if (!now || was->ident.mode != now->ident.mode || was->ident.inode != now->ident.inode)
+        return true;
+    return !S_ISDIR(was->ident.mode) && was->ident.mtime_ns != now->ident.mtime_ns;
+}
+
+static int record_lost(struct comparing *c, const struct manifest_entry *now,
+                       struct brig_error *err)
+{
+    const struct manifest_entry none = {.path = c->entry->path, .kind = MANIFEST_PRESENT};
+    if (!is_lost(c->entry, now))
+        return 0;
+    int status = manifest_write(&c->writing, c->entry, err);
+    return status < 0 ? status : manifest_write(&c->writing, now ? now : &none, err);
+}
+
 /* Paths of the manifest that the walk has passed do not exist any more. */
 static int pass_deleted(struct comparing *c, const char *path, struct brig_error *err)
 {
     int status = 0;
     while (status == 0 && c->entry->path && (!path || path_compare(c->entry->path, path) < 0)) {
-        if (c->entry->kind == MANIFEST_PRESENT)
-            status = record(c, c->entry, NULL, err);
+        status = c->entry->kind == MANIFEST_PRESENT ? record(c, c->entry, NULL, err)
+                                                    : record_lost(c, NULL, err);
         if (status == 0)
             status = next_before(c, err);
     }
@@ -94,8 +116,10 @@ static int compare_entry(struct comparing *c, struct walk *walk, const struct wa
     if (status < 0)
         return status;
     bool known = c->entry->path && strcmp(c->entry->path, entry->path) == 0;
-    if (known && c->entry->kind != MANIFEST_PRESENT)
-        return next_before(c, err);
+    if (known && c->entry->kind != MANIFEST_PRESENT) {
+        status = record_lost(c, &now, err);
+        return status < 0 ? status : next_before(c, err);
+    }
     if (!known)
         status = record(c, NULL, &now, err);
     else if (!is_same(c, &now))
@@ -226,6 +250,34 @@ static int count_root(int run, unsigned number, struct run_changes_count *count,
     return status;
 }
 
+/* Counts what cannot be restored, and names it. */
+static int tell_lost(int run, unsigned number, struct run_changes_count *count, struct str *notes,
+                     struct brig_error *err)
+{
+    struct manifest *changes = NULL;
+    struct run_change change;
+    autostr struct str names = {0};
+    uint64_t lost = 0;
+    int status = run_changes_open(run, number, &changes, err);
+    while (status >= 0 && (status = run_changes_next_lost(changes, &change, err)) > 0) {
+        if (++lost > LEFT_OUT_SHOWN)
+            continue;
+        str_append(&names, lost > 1 ? ", " : "");
+        str_append_shown(&names, change.before.path, strlen(change.before.path), "");
+        str_append(&names, change.after.ident.mode ? " (changed)" : " (deleted)");
+    }
+    if (lost > LEFT_OUT_SHOWN)
+        str_concat(&names, " and ", str_number(lost - LEFT_OUT_SHOWN).text, " more");
+    if (lost > 0 && notes)
+        str_concat(notes,
+                   "not in the checkpoint, so brig undo cannot "
+                   "restore it: ",
+                   names.data, "\n");
+    count->lost += lost;
+    manifest_close(changes);
+    return status;
+}
+
 /* Removes a list of each root. Backwards, as a kill must not leave a gap. */
 static void forget(int run, const char *part, unsigned count)
 {
@@ -252,11 +304,13 @@ int run_changes_record(int run, struct run_changes_count *ret_count, struct str 
     for (unsigned i = 0; i < count && status == 0; i++)
         status = has_part(run, i, CHECKPOINT_AFTER) ? count_root(run, i, ret_count, err)
                                                     : record_root(run, i, ret_count, notes, err);
+    for (unsigned i = 0; i < count && status == 0; i++)
+        status = tell_lost(run, i, ret_count, notes, err);
     if (status < 0)
         return status;
     /* The whole list is that of the root. A run that has changed nothing needs no checkpoint; if this is killed, it is
      * recorded again. */
-    if (total(ret_count) == 0)
+    if (total(ret_count) + ret_count->lost == 0)
         forget(run, CHECKPOINT_AFTER, count);
     forget(run, CHECKPOINT_BEFORE, count);
     return 0;
@@ -272,7 +326,7 @@ int run_changes_open(int run, unsigned number, struct manifest **ret_changes,
     return manifest_open(run, name, ret_changes, err);
 }
 
-int run_changes_next(struct manifest *changes, struct run_change *ret_change,
+static int next_pair(struct manifest *changes, struct run_change *ret_change,
                      struct brig_error *err)
 {
     int status = manifest_next(changes, err);
@@ -289,6 +343,34 @@ int run_changes_next(struct manifest *changes, struct run_change *ret_change,
     ret_change->before.path = ret_change->after.path; /* the same text */
     ret_change->is_time = is_time(&ret_change->before, &ret_change->after);
     return 1;
+}
+
+static int next_of(struct manifest *changes, bool lost, struct run_change *ret_change,
+                   struct brig_error *err)
+{
+    int status;
+    do
+        status = next_pair(changes, ret_change, err);
+    while (status > 0 && (ret_change->before.kind != MANIFEST_PRESENT) != lost);
+    return status;
+}
+
+int run_changes_next(struct manifest *changes, struct run_change *ret_change,
+                     struct brig_error *err)
+{
+    return next_of(changes, false, ret_change, err);
+}
+
+int run_changes_next_lost(struct manifest *changes, struct run_change *ret_change,
+                          struct brig_error *err)
+{
+    return next_of(changes, true, ret_change, err);
+}
+
+const char *run_change_loss(const struct run_change *change)
+{
+    return change->after.ident.mode ? "it has changed, and the checkpoint left it out"
+                                    : "it was deleted, and the checkpoint left it out";
 }
 
 /* ---- contents ---- */

@@ -20,10 +20,11 @@ bool run_changes_pending(int run);
 
 struct run_changes_count {
     uint64_t added, modified, deleted; /* files, links and directories */
+    uint64_t lost; /* what the checkpoint left out, and is not as it was: it cannot be restored */
 };
 /* Compares all roots with their manifests and records the differences, which take the place of the manifests. Roots that
- * are recorded already are counted only. A root that does not exist any more has no changes, and is named in `notes`. If nothing has changed, the run
- * has no checkpoint any more. */
+ * are recorded already are counted only. A root that does not exist any more has no changes, and is named in `notes`, as is what
+ * cannot be restored. If nothing has changed, the run has no checkpoint any more. */
 int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
                        struct brig_error *err);
 
@@ -46,6 +47,12 @@ int run_changes_open(int run, unsigned number, struct manifest **ret_changes,
 /* The next change in the order of path_compare(): 1, 0 at the end, or a code. Paths are valid until the next call. */
 int run_changes_next(struct manifest *changes, struct run_change *ret_change,
                      struct brig_error *err);
+
+/* The same for what the checkpoint left out, which run_changes_next() skips. */
+int run_changes_next_lost(struct manifest *changes, struct run_change *ret_change,
+                          struct brig_error *err);
+/* "big.dat was deleted, and the checkpoint left it out", without the path. */
+const char *run_change_loss(const struct run_change *change);
 
 /* ---- contents ---- */
 

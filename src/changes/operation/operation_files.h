@@ -113,6 +113,7 @@ struct undo_found {
     uint64_t count;   /* of changes that are undone */
     uint64_t changed; /* files that have changed since */
     uint64_t already; /* files that are as they were before the operation */
+    uint64_t lost;    /* files that have changed and were in no checkpoint */
     bool whole;       /* nothing was left out */
 };
 /* Takes the steps of an undo of `old`, unless files have changed or there is nothing to do. */

@@ -490,8 +490,14 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
                          (uintmax_t)old->id);
     if (found->count == 0 && found->already > 0 && undo->paths && !operation_has_git(operation))
         return brig_fail(err, BRIG_E_STATE, 0,
-                         "what operation %ju did at '%s' is undone already. See brig log",
-                         (uintmax_t)old->id, str_shown(undo->paths[0]).text);
+                         "what operation %ju did at '%s' is undone already. See brig log%s",
+                         (uintmax_t)old->id, str_shown(undo->paths[0]).text,
+                         record_option(operation->record).text);
+    if (found->count == 0 && found->lost > 0 && !operation_has_git(operation))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "operation %ju has changed there only what the checkpoint left out, so "
+                         "nothing was undone",
+                         (uintmax_t)old->id);
     if (found->count == 0 && !operation_has_git(operation))
         return brig_fail(err, BRIG_E_STATE, 0,
                          "operation %ju has nothing to undo at '%s'. See brig log %ju",
