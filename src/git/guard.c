@@ -704,13 +704,14 @@ static void show_running(const struct guard *guard, int run, struct str *notes)
     }
 }
 
-static void show_one(const struct guard *guard, const char *name, struct str *notes)
+static void show_one(const struct guard *guard, const char *option, const char *name,
+                     struct str *notes)
 {
     autoclose int run = -1;
     autoclose int lock = -1;
     int over = open_run(guard->storage, name, &run, &lock);
     if (str_starts_with(name, REVIEWED_PREFIX))
-        reviewed_show(guard->storage, name, notes);
+        reviewed_show(guard->storage, name, option, notes);
     else if (str_starts_with(name, PRIVATE_PENDING))
         str_append(notes,
                    "a rebase or merge goes on; the next run in its directory continues it\n");
@@ -809,7 +810,7 @@ void guard_show_left(const struct guard_options *options, struct str *notes)
     const struct guard guard = {.storage = options->storage, .git = {.user = options->user}};
     autodir DIR *dir = files_list(options->storage, ".");
     for (const struct dirent *item; dir && (item = files_next(dir));)
-        show_one(&guard, item->d_name, notes);
+        show_one(&guard, options->option ? options->option : "", item->d_name, notes);
 }
 
 const char *guard_name(const struct guard *guard)

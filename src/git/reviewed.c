@@ -375,12 +375,12 @@ bool guard_has_reviewed(const struct guard_options *options, const char *root)
     return false;
 }
 
-void reviewed_show(int storage, const char *name, struct str *notes)
+void reviewed_show(int storage, const char *name, const char *option, struct str *notes)
 {
     autoclose int folder = files_open_dir(storage, name);
     struct about about = {0};
     if (folder >= 0 && reviewed_waits(storage, name) && read_about(folder, &about))
-        str_appendf(notes, "%s: what was done in git waits for brig apply --all\n",
-                    str_shown(about.root).text);
+        str_appendf(notes, "%s: what was done in git waits for brig apply%s --all\n",
+                    str_shown(about.root).text, option);
     str_done(&about.text);
 }

@@ -57,4 +57,4 @@ int reviewed_find(int storage, const char *root, struct reviewed_found **ret_fou
 int reviewed_open_private(const struct guard *guard, const char *name, int folder,
                           struct private_git *ret_private, char *ret_space, struct brig_error *err);
 
-void reviewed_show(int storage, const char *name, struct str *notes);
+void reviewed_show(int storage, const char *name, const char *option, struct str *notes);

@@ -51,6 +51,40 @@ interrupted() {
     output_has '1 deleted'
 }
 
+# remedies_name_jail: each command of brig that was printed names the jail. held, keep and sync are about all jails.
+remedies_name_jail() {
+    local rest
+    rest=$(grep -oE 'brig (status|diff|review|apply|discard|undo|log)\b.{0,12}' <<<"$output" | grep -v -- " -j $JAIL"'\?' |
+        grep -vF -- '-j' || true)
+    [ -z "$rest" ] || {
+        echo "without the jail: $rest" >&2
+        return 1
+    }
+}
+
+@test "commands that verbs print name the jail if it was named" {
+    project user
+    must inside user:sealed 'echo x >a; rm b; echo n >n; printf "#!/bin/sh\n" >t; chmod +x t; git commit -q -am x' -R
+    output_has "brig status -j $JAIL"
+    remedies_name_jail
+    as "$OWNER" sh -c 'echo mine >a'
+    must verb status
+    output_has "Next: brig diff -j $JAIL, brig review -j $JAIL, brig apply -j $JAIL PATH, brig discard -j $JAIL PATH"
+    output_has "conflict"
+    remedies_name_jail
+    must verb sync --show
+    output_has "brig apply -j $JAIL --all"
+    for words in "apply" "apply /nowhere" "apply --all" "discard" "undo 77" "undo /nowhere" "log 77" "diff /nowhere" "apply --all --conflict theirs --risky" \
+        "undo" "undo" "undo" "status" "discard --all" "undo" "status /nowhere"; do
+        # shellcheck disable=SC2086 # words
+        run verb $words
+        remedies_name_jail || {
+            echo "of: $words: $output" >&2
+            false
+        }
+    done
+}
+
 @test "a damaged list names itself and what to do" {
     project user
     must inside user:sealed 'echo x >a' -R
@@ -341,7 +375,7 @@ os.setxattr("a", "system.posix_acl_access", struct.pack("<I", 2) + b"".join(stru
     output_has "add $PROJECT/out/deep/3"
     must verb diff --no-pager
     output_has '+n'
-    output_has "$PROJECT/out: 6 ignored files, 12 bytes; brig diff with this path shows them"
+    output_has "$PROJECT/out: 6 ignored files, 12 bytes; brig diff -j $JAIL with this path shows them"
     output_lacks out/1
     must verb diff --no-pager --stat
     output_lacks out/1

@@ -405,12 +405,13 @@ static int visit(void *context, const struct change *change, struct brig_error *
 
 static void note_trees(struct diff *diff)
 {
-    char text[128];
+    char text[256];
     for (size_t i = 0; i < diff->trees.count; i++) {
         const struct ignored_tree *tree = &diff->trees.items[i];
         (void)snprintf(text, sizeof text,
-                       "%ju ignored file%s, %ju bytes; brig diff with this path shows them",
-                       (uintmax_t)tree->files, tree->files == 1 ? "" : "s", (uintmax_t)tree->bytes);
+                       "%ju ignored file%s, %ju bytes; brig diff%s with this path shows them",
+                       (uintmax_t)tree->files, tree->files == 1 ? "" : "s", (uintmax_t)tree->bytes,
+                       record_option(diff->layer->record).text);
         notes_add(&diff->notes, tree->path, text);
     }
 }

@@ -331,9 +331,11 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
 {
     struct operation_info info = {.id = id};
     autoclose int dir = files_open_dir(operations, str_number(id).text);
-    if (dir < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
-                         (uintmax_t)id);
+    if (dir < 0) {
+        autoclose int record = openat(operations, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log%s",
+                         (uintmax_t)id, record_option(record).text);
+    }
     int status = operation_read_dir(dir, &info, operation, err);
     if (status < 0)
         operation_info_done(&info);

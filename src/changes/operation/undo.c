@@ -138,11 +138,12 @@ static int find_newest_there(int record, const struct operation_undo *undo, uint
     *ret_id = finding.id;
     if (finding.id == 0 && undo->paths)
         return brig_fail(err, BRIG_E_STATE, 0,
-                         "there is no operation at '%s' that can be undone. See brig log",
-                         str_shown(undo->paths[0]).text);
+                         "there is no operation at '%s' that can be undone. See brig log%s",
+                         str_shown(undo->paths[0]).text, record_option(record).text);
     return finding.id ? 0
                       : brig_fail(err, BRIG_E_STATE, 0,
-                                  "there is no operation that can be undone. See brig log");
+                                  "there is no operation that can be undone. See brig log%s",
+                                  record_option(record).text);
 }
 
 /* "run git reset --hard HEAD~1" */
@@ -500,9 +501,9 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
                          (uintmax_t)old->id);
     if (found->count == 0 && !operation_has_git(operation))
         return brig_fail(err, BRIG_E_STATE, 0,
-                         "operation %ju has nothing to undo at '%s'. See brig log %ju",
+                         "operation %ju has nothing to undo at '%s'. See brig log%s %ju",
                          (uintmax_t)old->id, undo->paths ? str_shown(undo->paths[0]).text : "/",
-                         (uintmax_t)old->id);
+                         record_option(operation->record).text, (uintmax_t)old->id);
     operation->info.undoes = old->id;
     operation->info.whole = found->whole;
     (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)old->id, old->kind);

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings/config.h"
 #include "cli/settings/profile.h"
@@ -399,14 +400,17 @@ static void tell_all(const struct settings *settings)
 {
     const struct profile *profile = settings->profile;
     const char *about = profile_get(profile, PROFILE_ABOUT), *note;
+    autostr struct str undo = {0};
     size_t at = 0;
     message_note("%s: %s, in this project for the first time. brig explain %s shows the details",
                  profile->name, about ? about : "", profile->name);
+    if (settings->checkpoint && !settings->review)
+        str_concat(&undo, " (brig undo", jails_option(settings->jail).text, " restores it)");
     message_note("  it can change %s%s",
                  settings->nocwd    ? "nothing of yours"
                  : settings->review ? "a copy of this project, until you apply the changes"
                                     : "this project",
-                 settings->checkpoint && !settings->review ? " (brig undo restores it)" : "");
+                 undo.length > 0 ? undo.data : "");
     message_note("  it sees %s; keys, tokens and other processes are hidden",
                  settings->mode == BRIG_MODE_CASUAL ? "a copy of your home that stays in the jail"
                                                     : "an empty home that stays in the jail");

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "cli/jails.h"
 #include "cli/run/setup.h"
 #include "cli/settings/profile.h"
 #include "cli/settings/settings.h"
@@ -64,10 +65,15 @@ static void say_home(struct str *out, const struct settings *settings)
     static const char *const kinds[] = {
         [POLICY_HOME_SCRATCH] = "empty, deleted after the run",
         [POLICY_HOME_PRIVATE] = "empty at first, kept in the jail",
-        [POLICY_HOME_OVERLAY] = "yours, copy-on-write: changes stay in the jail (brig status)",
+        [POLICY_HOME_OVERLAY] = "yours, copy-on-write: changes stay in the jail",
     };
+    enum policy_home home = policy_mode_row(settings->mode)->home;
     struct list list = {0};
-    say(out, "home", kinds[policy_mode_row(settings->mode)->home]);
+    autostr struct str text = {0};
+    str_append(&text, kinds[home]);
+    if (home == POLICY_HOME_OVERLAY)
+        str_concat(&text, " (brig status", jails_option(settings->jail).text, ")");
+    say(out, "home", text.failed ? kinds[home] : text.data);
     for (size_t i = 0; i < settings->mask_count; i++)
         if (settings->masks[i].found && !settings->masks[i].unmask)
             add(&list, settings->masks[i].path);
@@ -160,7 +166,8 @@ void settings_summarise(const struct settings *settings, struct str *out)
                                                  : "programs, libraries and parts of /etc");
     say_home(out, settings);
     if (settings->checkpoint && !settings->review)
-        say(out, "undo", "a checkpoint before each run (brig undo)");
+        str_appendf(out, "%-*sa checkpoint before each run (brig undo%s)\n", LABEL_WIDTH, "undo",
+                    jails_option(settings->jail).text);
     say_network(out, settings);
     say_environment(out, settings);
     say_limits(out, settings);

@@ -114,7 +114,8 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
         return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither paths nor --all nor -p");
     } else if (words->count == 0 && !words->all && !words->hunks && !words->shown) {
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "apply needs a path, or --all, or -p to choose. See brig status");
+                         "apply needs a path, or --all, or -p to choose. See brig status%s",
+                         jails_option(words->jail ? words->jail : "").text);
     } else if (words->count > 0 && words->all) {
         return brig_fail(err, BRIG_E_INVALID, 0, "--all takes no paths");
     }

@@ -221,7 +221,8 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
         return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither --all nor paths");
     if (!words->all && !words->shown && words->count == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "discard needs a path, or --all. See brig status and brig held");
+                         "discard needs a path, or --all. See brig status%s and brig held",
+                         jails_option(words->jail ? words->jail : "").text);
     return 0;
 }
 

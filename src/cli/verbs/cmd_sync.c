@@ -35,7 +35,9 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
     struct syncing *syncing = context;
     autostr struct str notes = {0};
     autoclose int part = jails_open_part(storage, jail, GUARD_PART, false);
-    const struct guard_options options = {.storage = part, .user = GIT_USER_SELF};
+    const struct jails_option option = jails_option(jail);
+    const struct guard_options options = {
+        .storage = part, .user = GIT_USER_SELF, .option = option.text};
     const struct settle how = {
         .storage = syncing->storage, .jail = jail, .user = GIT_USER_SELF, .all = true};
     int status = 0;

@@ -396,8 +396,8 @@ static int list_all(struct listing *listing, int record, struct brig_error *err)
         str_append_char(&listing->out, '\n');
     }
     if (status == 0 && listing->id && listing->count == 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
-                         (uintmax_t)listing->id);
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log%s",
+                         (uintmax_t)listing->id, listing->jail.text);
     if (status == 0 && listing->count == 0 && !listing->as_json)
         message_note("the jail has no operations");
     return status < 0 || listing->out.length == 0 ? status : message_print(&listing->out, err);

@@ -111,8 +111,9 @@ const struct layer *verb_layers_find(const struct verb_layers *v, const char *ty
     const struct layer *layer = layers_find(&v->layers, real, &below);
     if (!layer) {
         (void)brig_fail(err, BRIG_E_INVALID, 0,
-                        "the jail '%s' has no copy of '%s'. See brig status",
-                        v->setup.settings.jail, str_shown(real).text);
+                        "the jail '%s' has no copy of '%s'. See brig status%s",
+                        v->setup.settings.jail, str_shown(real).text,
+                        jails_option(v->setup.settings.jail).text);
         return NULL;
     }
     return str_copy(below, ret_path, err) < 0 ? NULL : layer;

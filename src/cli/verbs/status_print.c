@@ -299,31 +299,31 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
 static void append_next(struct status_printer *printer)
 {
     struct str *out = &printer->out;
+    const struct jails_option jail = jails_option(printer->jail);
     if (printer->running)
         str_append(out, "A run of the jail is active: the list can change.\n");
     if (printer->interrupted > 0)
         str_appendf(out,
                     "Operation %" PRIu64 " was interrupted: brig apply%s --continue completes it, "
                     "brig apply%s --abort reverts it.\n",
-                    printer->interrupted, jails_option(printer->jail).text,
-                    jails_option(printer->jail).text);
+                    printer->interrupted, jail.text, jail.text);
     if (printer->held > 0) {
         str_append_count(out, printer->held, "file");
         str_append(out, printer->held == 1 ? " is held back: see brig held.\n"
                                            : " are held back: see brig held.\n");
     }
     if (printer->items.risky > 0)
-        str_appendf(out, "brig apply%s asks before flagged commits (!) are moved.\n",
-                    jails_option(printer->jail).text);
+        str_appendf(out, "brig apply%s asks before flagged commits (!) are moved.\n", jail.text);
     if (printer->changes == 0 && printer->items.items > 0)
-        str_appendf(out, "Next: brig diff, brig apply%s --all\n", jails_option(printer->jail).text);
+        str_appendf(out, "Next: brig diff%s, brig apply%s --all\n", jail.text, jail.text);
     if (printer->changes == 0)
         return;
-    str_append(out, "Next: brig diff, brig review, brig apply PATH, brig discard PATH");
+    str_appendf(out, "Next: brig diff%s, brig review%s, brig apply%s PATH, brig discard%s PATH",
+                jail.text, jail.text, jail.text, jail.text);
     if (printer->risky > 0)
-        str_append(out, "; brig apply asks before flagged files (!)");
+        str_appendf(out, "; brig apply%s asks before flagged files (!)", jail.text);
     if (printer->conflicts > 0)
-        str_append(out, "; brig apply asks what to do with conflicts");
+        str_appendf(out, "; brig apply%s asks what to do with conflicts", jail.text);
     str_append(out, ".\n");
 }
 
