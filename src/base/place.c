@@ -37,11 +37,19 @@ bool place_equal(const struct place *a, const struct place *b)
     return a->birth_ns && b->birth_ns ? a->birth_ns == b->birth_ns : a->device == b->device;
 }
 
+struct place_text place_text(const struct place *place)
+{
+    struct place_text value = {""};
+    if (place->inode)
+        (void)snprintf(value.text, sizeof value.text, "%" PRIx64 "-%" PRIx64 "-%" PRIx64,
+                       place->inode, place->device, (uint64_t)place->birth_ns);
+    return value;
+}
+
 void place_add(struct str *record, const struct place *place)
 {
     if (place->inode)
-        str_appendf(record, PLACE_KEY " %" PRIx64 "-%" PRIx64 "-%" PRIx64 "\n", place->inode,
-                    place->device, (uint64_t)place->birth_ns);
+        str_concat(record, PLACE_KEY " ", place_text(place).text, "\n");
 }
 
 bool place_read(const char *value, struct place *ret_place)

@@ -21,8 +21,12 @@ int place_of(int fd, struct place *ret_place, struct brig_error *err);
  * there is no birth time. An unknown place equals every other. */
 bool place_equal(const struct place *a, const struct place *b);
 
-/* In a record: one line. */
+/* In a record: one line; in a manifest a header. "" if it is unknown. */
 #define PLACE_KEY "place"
+struct place_text {
+    char text[64];
+};
+struct place_text place_text(const struct place *place);
 void place_add(struct str *record, const struct place *place);
 bool place_read(const char *value, struct place *ret_place);
 

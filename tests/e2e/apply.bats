@@ -227,6 +227,44 @@ MAKE_NEW='umask 022
     [ ! -e "$TREE/d/file" ]
 }
 
+# A mapped page that is dirty already gets no new time when it is written again.
+@test "a mapped file that was changed after it was shown is not applied; the other one is" {
+    needs python3
+    run_as_user sh -c "echo 1111 >'$TREE/f'; echo 1111 >'$TREE/g'"
+    run_as_user tee "$SCRATCH/project/map.py" >/dev/null <<'END'
+import mmap, os, sys, time
+
+def wait(name):
+    while not os.path.exists(name):
+        time.sleep(0.02)
+maps = [mmap.mmap(os.open(f"{sys.argv[1]}/{name}", os.O_RDWR), 4) for name in "fg"]
+for one in maps:
+    one[0:4] = b"2222"
+open("up", "w").close()
+wait("go")
+maps[0][0:4] = b"3333"
+open("changed", "w").close()
+wait("end")
+END
+    by user -m casual -j "$JAIL" -- python3 map.py "$TREE" 3>&- &
+    job=$!
+    await test -e up
+    must by user status -j "$JAIL" --json
+    python3 -c 'import json, sys
+for layer in json.loads(sys.argv[1])["layers"]:
+    for change in layer["changes"]:
+        if change["path"].endswith(("/f", "/g")):
+            sys.stdout.write("%s %s/%s\0" % (change["token"], layer["root"], change["path"]))' "$output" >"$SCRATCH/shown"
+    [ "$(tr '\0' '\n' <"$SCRATCH/shown" | wc -l)" -eq 2 ]
+    run_as_user touch go
+    await test -e changed
+    must_exit 1 by user apply -j "$JAIL" --live --shown <"$SCRATCH/shown"
+    output_has "f: it has changed since it was shown"
+    [ "$(cat "$TREE/f" "$TREE/g")" = $'1111\n2222' ]
+    run_as_user touch end
+    wait "$job"
+}
+
 @test "during a run the upper directory is not changed, and --live applies" {
     run_as_user sh -c "echo 1 >'$TREE/f'"
     # The project is granted: there the two sides see each other's files.

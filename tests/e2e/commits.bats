@@ -8,12 +8,14 @@
 
 load lib
 load repos
+load screen
 
 setup() {
     repos_setup
 }
 
 teardown() {
+    stop_screen
     repos_teardown
 }
 
@@ -211,6 +213,30 @@ assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["ol
     must verb user apply --risky "$PROJECT"
     [ "$(out log -1 --format=%s)" = fix ]
     [ "$(out log -1 --format=%s extra)" = evil ]
+    nothing_left
+}
+
+@test "in a terminal brig apply asks about a flagged file and a branch: no leaves it, yes takes it" {
+    project user
+    must inside user:sealed 'mkdir -p .github/workflows; echo run >.github/workflows/ci.yml; git add -A; git commit -q -m evil
+        git rm -rq .github; git commit -q -m tidy; echo all: >Makefile' -R
+    start_screen 200 40 PATH="'$PATH'" GIT_CONFIG_GLOBAL=/dev/null bash --norc --noprofile -i
+    type_line "'$BRIG' apply -j $JAIL --all; echo ended \$?"
+    shows 'Makefile: .*$'
+    shows 'Apply it all the same\? \[y\]es, \[n\]o'
+    type_line n
+    shows 'ci.yml: executed by continuous integration'
+    type_line n
+    shows '^ended 1$'
+    [ ! -e Makefile ] && [ "$(out log -1 --format=%s)" = first ]
+    screen clear-history -t t \; send-keys -t t -R
+    type_line "clear; '$BRIG' apply -j $JAIL --all; echo ended \$?"
+    shows 'Makefile: '
+    type_line y
+    shows 'ci.yml: executed by continuous integration'
+    type_line y
+    shows '^ended 0$'
+    [ "$(cat Makefile)" = all: ] && [ "$(out log -1 --format=%s)" = tidy ]
     nothing_left
 }
 

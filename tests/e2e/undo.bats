@@ -587,6 +587,31 @@ log = json.load(sys.stdin); assert [(e["files"], e["git"]) for e in (log[0], log
     [ "$(cat a)" = $'a\nTHIRD' ]
 }
 
+@test "undo of a checkpoint writes only to the directory that it is of: not to a copy, nor through a link" {
+    project user
+    local above=$PROJECT.above
+    must inside user:sealed 'echo theirs >a; echo new >c' --checkpoint
+    as "$OWNER" cp -a "$PROJECT" "$above"
+    as "$OWNER" mv "$PROJECT" "$PROJECT.old"
+    for how in "mv $above $PROJECT" "ln -s $above $PROJECT"; do
+        # shellcheck disable=SC2086 # words
+        as "$OWNER" $how
+        run undo user:sealed --force
+        [ "$status" -eq 125 ]
+        output_has "$PROJECT"
+        [ "$(cat "$PROJECT/a") $(cat "$PROJECT/c")" = "theirs new" ]
+        as "$OWNER" mv -T "$(readlink -f "$PROJECT")" "$above.kept"
+        as "$OWNER" rm -f "$PROJECT"
+        as "$OWNER" mv "$above.kept" "$above"
+    done
+    # The twin: it is back at its path.
+    as "$OWNER" mv "$PROJECT.old" "$PROJECT"
+    must undo user:sealed
+    [ "$(cat "$PROJECT/a")" != theirs ]
+    [ ! -e "$PROJECT/c" ]
+    rm -rf "$above"
+}
+
 @test "git status in a repository that a run has made does not keep undo from removing it; a commit does" {
     for then in status 'commit -q -m mine --allow-empty'; do
         project user

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/manifest.h"
 #include "base/path.h"
+#include "base/place.h"
 #include "base/record.h"
 #include "base/sha256.h"
 #include "changes/checkpoint/clones.h"
@@ -470,8 +471,14 @@ static int take_all(struct taking *t, struct brig_error *err)
 {
     const struct str_number now = str_number((uint64_t)clock_wall_ns());
     const struct str_number limit = str_number(t->place->limit_bytes);
+    struct place place = {0};
+    int known = place_of(t->root->dir, &place, err);
+    if (known < 0)
+        return known;
+    const struct place_text text = place_text(&place);
     const struct manifest_text headers[] = {{"version", VERSION},
                                             {"root", t->root->path},
+                                            {PLACE_KEY, text.text},
                                             {"only", t->root->only ? t->root->only : ""},
                                             {"git", t->root->with_git ? "1" : "0"},
                                             {"limit", limit.text},

@@ -428,9 +428,9 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
     (void)str_fill(layer->name, sizeof layer->name, LAYER_DIRECT);
     (void)str_fill(layer->root, sizeof layer->root, manifest_header(r->changes, "root"));
     layer->record = -1;
-    layer->lower = open(layer->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    layer->lower = run_changes_open_root(r->changes, err);
     if (layer->lower < 0)
-        return brig_fail(err, BRIG_E_STATE, errno, "cannot open '%s'", str_shown(layer->root).text);
+        return layer->lower;
     r->opened.length = 0;
     status = find_wanted(r, err);
     if (status == 0 && r->found.changed == 0)

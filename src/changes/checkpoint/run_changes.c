@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/place.h"
 #include "base/record.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
@@ -198,16 +199,21 @@ bool run_changes_pending(int run)
     return false;
 }
 
-/* Opens the root; *ret_root is -1, and the notes say so, if it does not exist any more. */
-static int open_root(const char *path, int *ret_root, struct str *notes)
+int run_changes_open_root(const struct manifest *list, struct brig_error *err)
 {
-    *ret_root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*ret_root < 0 && notes) {
-        str_append(notes, "cannot tell what the run has changed in '");
-        str_append_shown(notes, path, strlen(path), "");
-        str_concat(notes, "': ", strerror(errno), "\n");
-    }
-    return *ret_root;
+    struct place place = {0};
+    (void)place_read(manifest_header(list, PLACE_KEY), &place);
+    return place_open(manifest_header(list, "root"), &place, err);
+}
+
+/* The root, or -1, and the notes say so, if it does not exist any more or is another directory. */
+static int open_root(const struct manifest *list, struct str *notes)
+{
+    struct brig_error why = {0};
+    int root = run_changes_open_root(list, &why);
+    if (root < 0 && notes)
+        str_concat(notes, "cannot tell what the run has changed: ", why.message, "\n");
+    return root;
 }
 
 static int record_root(int run, unsigned number, struct run_changes_count *count, struct str *notes,
@@ -221,13 +227,16 @@ static int record_root(int run, unsigned number, struct run_changes_count *count
     int status = manifest_open(run, before, &c.before, err);
     if (status < 0)
         return status;
-    const char *path = manifest_header(c.before, "root"), *only = manifest_header(c.before, "only");
+    const char *only = manifest_header(c.before, "only");
     c.with_git = strcmp(manifest_header(c.before, "git"), "1") == 0;
     c.taken_ns = record_time(manifest_header(c.before, "time"));
-    const struct manifest_text headers[] = {{"version", "2"}, {"root", path}, {NULL, NULL}};
-    autoclose int root = -1;
+    const struct manifest_text headers[] = {{"version", "2"},
+                                            {"root", manifest_header(c.before, "root")},
+                                            {PLACE_KEY, manifest_header(c.before, PLACE_KEY)},
+                                            {NULL, NULL}};
+    autoclose int root = open_root(c.before, notes);
     status = manifest_create(run, after, headers, &c.writing, err);
-    if (status == 0 && open_root(path, &root, notes) >= 0)
+    if (status == 0 && root >= 0)
         status = compare_tree(&c, root, *only ? only : NULL, err);
     if (status == 0)
         status = manifest_finish(&c.writing, total(count) > before_count, err);

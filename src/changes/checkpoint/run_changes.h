@@ -40,6 +40,8 @@ struct run_change {
     int64_t position; /* in the list */
 };
 
+/* Opens the root of a list, unless another directory is there now, or a link; see place_open(). */
+int run_changes_open_root(const struct manifest *list, struct brig_error *err);
 /* Opens the record of the Nth root, counted from 0: a manifest with two entries for each change. Its header "root" is
  * the absolute path of the root directory; for a single file, of the directory that contains it. */
 int run_changes_open(int run, unsigned number, struct manifest **ret_changes,
