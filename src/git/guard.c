@@ -303,30 +303,71 @@ static bool begin_part(struct guard *guard, struct tree *tree, struct plan_part 
     return true;
 }
 
-#define TOLD_MAX 16 /* items that are judged only to tell about them */
+#define TOLD_MAX 16 /* stashes that are judged only to tell about them */
 
 /* A run without review takes everything: its files are in the project already. What a commit has that something would execute
- * unasked is named, as a checkout writes it; only the files themselves are held back. */
+ * unasked is named, as a checkout writes it; only the files themselves are held back. The refs of a repository are judged
+ * together, so that many of them hide none. */
 struct telling {
     struct str *notes;
-    size_t count;
+    struct git_item item; /* of a ref of this working tree */
+    struct str news;      /* the objects of its refs */
+    size_t stashes;
 };
+
+static void tell_range(struct telling *telling, const struct git_item *item)
+{
+    static const enum names_class told[] = {NAMES_UNASKED, NAMES_NOT_JUDGED};
+    struct range range;
+    if (range_judge(item, &range, NULL) < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(told); i++) {
+        const struct range_mark *mark = &range.first[told[i]];
+        if (!mark->reason)
+            continue;
+        str_append(telling->notes, told[i] == NAMES_UNASKED
+                                       ? "git: a checkout can write what is committed here: "
+                                       : "git: not all that is committed here was judged: ");
+        range_append_mark(telling->notes, mark);
+        str_append_char(telling->notes, '\n');
+    }
+    range_done(&range);
+}
 
 static int tell_item(void *data, const struct git_item *item, struct str *reason,
                      struct brig_error *err)
 {
     struct telling *telling = data;
-    struct range range;
+    struct git_item alone = *item;
     (void)reason;
-    if (!item->new || item->kind == GIT_ITEM_CONFIG || telling->count++ >= TOLD_MAX)
-        return 1;
-    if (range_judge(item, &range, err) == 0 && range.first[NAMES_UNASKED].reason) {
-        str_append(telling->notes, "git: a checkout can write what is committed here: ");
-        range_append_mark(telling->notes, &range.first[NAMES_UNASKED]);
-        str_append_char(telling->notes, '\n');
+    (void)err;
+    alone.others = &(struct str){0};
+    if (item->kind == GIT_ITEM_REF && item->new) {
+        telling->item = *item;
+        str_list_add(&telling->news, item->new);
+    } else if (item->kind == GIT_ITEM_WORKTREE) {
+        tell_range(telling, &alone);
+    } else if (item->kind == GIT_ITEM_STASH && item->new && telling->stashes++ < TOLD_MAX) {
+        tell_range(telling, item);
     }
-    range_done(&range);
     return 1;
+}
+
+static void tell_end(void *data)
+{
+    struct telling *telling = data;
+    struct git_item *item = &telling->item;
+    item->old = NULL;
+    item->new = str_list_next(&telling->news, NULL);
+    item->others = &telling->news;
+    if (item->new)
+        tell_range(telling, item);
+    if (telling->stashes > TOLD_MAX)
+        str_appendf(telling->notes, "git: %zu more stashes were not judged\n",
+                    telling->stashes - TOLD_MAX);
+    telling->stashes = 0;
+    str_done(&telling->news);
+    telling->news = (struct str){0};
 }
 
 /* Submodules come before the tree they are in. */
@@ -346,7 +387,7 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
     if (status == 0 && count > 0 && guard->into < 0)
         status = run_open_record(guard->run, &record, &err);
     struct telling telling = {.notes = notes};
-    const struct git_chooser teller = {tell_item, &telling};
+    const struct git_chooser teller = {tell_item, &telling, tell_end};
     const struct plan_options options = {.git = &guard->git,
                                          .chooser = guard->chooser ? guard->chooser : &teller,
                                          .storage = guard->storage,

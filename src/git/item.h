@@ -28,6 +28,8 @@ struct git_item {
     const char *old_tree, *new_tree;
     /* Why the item itself needs a look, whatever its commits are: it takes something away; or NULL. Constant. */
     const char *unusual;
+    /* The commits alone are judged, also of these objects, a list; or NULL. */
+    const struct str *others;
     /* To look at the commits: git, and how it is called for the user's repository and for base/,
      * the refs on which the user and the jail agree (they include refs/remotes). */
     const struct git *git;

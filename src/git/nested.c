@@ -21,8 +21,9 @@
 
 #define SUBMODULE_LINK ".git.brig-link"
 #define NESTED_QUEUE_MAX ((size_t)32 << 20) /* bytes of paths */
-#define NESTED_REPORTED_MAX 5               /* changed files that are named */
-#define TREATED_MAX 100                     /* new repositories after one run */
+#define NESTED_REPORTED_MAX 20 /* changed files that are named, each with another reason */
+#define NESTED_KEPT_MAX 5      /* of one reason, of which the first that counts is named */
+#define TREATED_MAX 100        /* new repositories after one run */
 
 /* ---- finding them ---- */
 
@@ -129,8 +130,9 @@ struct search {
 
 /* What is looked for in a directory, apart from repositories. */
 enum watch {
-    WATCH_NAMES = 'n',   /* changed files of the table of names */
-    WATCH_ALL = 'a',     /* every changed file: the directory is in the table */
+    WATCH_NAMES = 'n', /* changed files of the table of names */
+    WATCH_ALL = 'a',   /* every changed file: the directory is in the table */
+    WATCH_MOVED = 'm', /* also unchanged files of the table: the directory may have got its name */
     WATCH_NOTHING = '-', /* an installed package, or the directory was reported already */
 };
 
@@ -176,12 +178,37 @@ static bool is_held_name(const char *path)
     return false;
 }
 
+/* Many files of one reason hide no other. */
 static void report_change(struct nested_report *report, const char *path, const char *reason)
 {
-    if (report->count++ < NESTED_REPORTED_MAX) {
+    size_t same = 0, kept = 0;
+    report->count++;
+    for (const char *at = NULL; (at = str_list_next(&report->changed, at)); kept++) {
+        at = str_list_next(&report->changed, at);
+        same += strcmp(at, reason) == 0;
+    }
+    if (same < NESTED_KEPT_MAX && kept < NESTED_KEPT_MAX * NESTED_REPORTED_MAX) {
         str_list_add(&report->changed, path);
         str_list_add(&report->changed, reason);
     }
+}
+
+/* An entry that is no name of the table. A directory that is part of one may have been renamed to it: a rename changes its time
+ * and that of the directory above. A link to one has all of its files. */
+static enum watch watch_other(struct search *s, int dir, const char *name, enum watch watch)
+{
+    struct names_mark mark;
+    struct stat info, above;
+    if (names_is_package(s->path.data))
+        return WATCH_NOTHING;
+    if (watch == WATCH_MOVED || !names_judge(s->path.data, NULL, 0, S_IFLNK, &mark) ||
+        is_held_name(s->path.data) || fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !is_since(&info, *s->since))
+        return watch;
+    if (S_ISLNK(info.st_mode))
+        report_change(s->report, s->path.data, mark.reason);
+    bool moved = S_ISDIR(info.st_mode) && fstat(dir, &above) == 0 && is_since(&above, *s->since);
+    return moved ? WATCH_MOVED : watch;
 }
 
 /* Reports an entry, s->path, if it is one that something outside executes and was created or changed
@@ -191,15 +218,16 @@ static enum watch watch_entry(struct search *s, int dir, const char *name, enum 
     static const char below[] = "in a directory that programs outside execute";
     struct names_mark mark = {.reason = below};
     struct stat info;
+    bool names = watch == WATCH_NAMES || watch == WATCH_MOVED;
     if (!s->report || watch == WATCH_NOTHING)
         return WATCH_NOTHING;
-    if (watch == WATCH_NAMES && !names_judge_end(s->path.data, &mark))
-        return names_is_package(s->path.data) ? WATCH_NOTHING : WATCH_NAMES;
+    if (names && !names_judge_end(s->path.data, &mark))
+        return watch_other(s, dir, name, watch);
     if (is_held_name(s->path.data) || fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return WATCH_NOTHING;
-    if (!is_since(&info, *s->since))
+    if (!is_since(&info, *s->since) && watch != WATCH_MOVED)
         return WATCH_ALL;
-    if (watch == WATCH_NAMES || !S_ISDIR(info.st_mode)) {
+    if (names || !S_ISDIR(info.st_mode)) {
         report_change(s->report, s->path.data, mark.reason);
         return WATCH_NOTHING;
     }
@@ -675,6 +703,7 @@ void nested_tell(const struct guard *guard, const struct nested_report *reports,
 {
     size_t count = 0, named = 0;
     char cwd[PATH_LENGTH_MAX + 1], path[PATH_LENGTH_MAX + 1];
+    autostr struct str reasons = {0};
     if (!getcwd(cwd, sizeof cwd))
         cwd[0] = '\0';
     for (size_t i = 0; i < guard->root_count; i++) {
@@ -682,12 +711,15 @@ void nested_tell(const struct guard *guard, const struct nested_report *reports,
         count += reports[i].count;
         for (const char *at = NULL; (at = str_list_next(&reports[i].changed, at)); at = reason) {
             reason = str_list_next(&reports[i].changed, at);
-            if (named == NESTED_REPORTED_MAX || !str_fill(path, sizeof path, root, "/", at))
+            if (!str_fill(path, sizeof path, root, "/", at))
                 continue;
             if (is_held_elsewhere(guard, path)) {
                 count--;
                 continue;
             }
+            if (named == NESTED_REPORTED_MAX || str_list_has(&reasons, reason))
+                continue;
+            str_list_add(&reasons, reason);
             str_appendf(notes, "%s%s (%s)",
                         named++ > 0 ? ", " : "new or changed, and executed outside: ",
                         str_shown(strcmp(root, cwd) == 0 ? at : path).text, reason);

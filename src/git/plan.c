@@ -298,8 +298,6 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
 {
     int status = fetch_all(&tree->t, err);
     if (status == 0)
-        status = lfs_transfer(tree->p->sealed.dir, tree->p->repo.common, err);
-    if (status == 0)
         status = plan_look(tree, err);
     if (status < 0)
         return status;
@@ -324,10 +322,16 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
     size_t before = tree->plan->record.length;
     if (status == 0)
         status = plan_put_all(tree, err);
+    if (tree->plan->options->chooser && tree->plan->options->chooser->end)
+        tree->plan->options->chooser->end(tree->plan->options->chooser->data);
     if (status >= 0 && tree->plan->record.failed)
         status = brig_fail_nomem(err);
     if (status > 0 && tree->lists)
         status = 0;
+    if (status > 0) { /* what is taken may need them */
+        int copied = lfs_transfer(tree->p->sealed.dir, tree->p->repo.common, err);
+        status = copied < 0 ? copied : status;
+    }
     if (status <= 0 && tree->plan->record.data) {
         tree->plan->record.length = before;
         tree->plan->record.data[before] = '\0';

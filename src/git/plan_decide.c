@@ -2,6 +2,7 @@
 /* Decides what of a working tree is taken. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -60,6 +61,26 @@ bool plan_is_elsewhere(const struct plan_tree *tree, const char *name)
 {
     return side_count_worktrees(&tree->worktrees, name) >
            (strcmp(tree->outside.head, name) == 0 ? 1 : 0);
+}
+
+/* Whether the short name of a new ref is that of a remote, for which git takes REMOTE/HEAD, or that of a ref in other letters: one
+ * file where case does not count. */
+static bool plan_resembles_another(const struct plan_tree *tree, const char *name)
+{
+    const char *rest = refs_short_name(name);
+    size_t length = strlen(rest);
+    static const size_t prefix = sizeof "refs/heads/" - 1;
+    for (size_t i = 0; i < tree->remotes.refs.count; i++) {
+        const char *at = tree->remotes.refs.items[i].name + prefix;
+        if (strncasecmp(at, rest, length) == 0 && at[length] == '/')
+            return true;
+    }
+    for (size_t i = 0; i < tree->outside.refs.count; i++) {
+        const char *other = tree->outside.refs.items[i].name;
+        if (strcmp(other, name) != 0 && strcasecmp(other, name) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Whether the short name of a new ref would be ambiguous with an existing ref. */
@@ -148,6 +169,8 @@ static const char *plan_why_not(const struct plan_tree *tree, const struct plan_
         return "its name could be taken for something else";
     if (!now && plan_hides_another(tree, ref->name))
         return "another ref has this name";
+    if (!now && plan_resembles_another(tree, ref->name))
+        return "its name could be taken for a remote or another ref";
     if (tag && now)
         return "tags that exist are not changed";
     if (ref->current && !tree->same_index)

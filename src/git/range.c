@@ -518,6 +518,9 @@ static void judge_commits(struct judge *judge, const char *new)
     autostr struct str input = {0}, ranges = {0};
     struct git_call how = judge->item->outside;
     str_concat(&ranges, new, "\n", judge->olds.data ? judge->olds.data : "");
+    for (const char *at = NULL;
+         judge->item->others && (at = str_list_next(judge->item->others, at));)
+        str_concat(&ranges, at, "\n");
     how.input = &ranges;
     how.out = &judge->list;
     if (ranges.failed || GIT(judge, &how, "rev-list", "--parents", "--ignore-missing", "--stdin",
@@ -980,7 +983,7 @@ int range_judge(const struct git_item *item, struct range *ret_range, struct bri
     judge_find_olds(&judge);
     if (item->new && !judge.failed)
         judge_commits(&judge, new);
-    if (item->new && !judge.failed)
+    if (item->new && !judge.failed && !item->others)
         judge_ends(&judge, new);
     judge_staged(&judge);
     judge_drop_from_tips(&judge, false);

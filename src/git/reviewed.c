@@ -296,8 +296,6 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     }
     int status = fetch_all(&t, err);
     if (status == 0)
-        status = lfs_transfer(p->sealed.dir, p->repo.common, err);
-    if (status == 0)
         status = unpin_old(&t, err);
     if (status < 0)
         return status;

@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/path.h"
 #include "held/names.h"
 
 #define LISTED_MAX 1024 /* entries of a directory that are compared with the held names */
@@ -179,6 +182,23 @@ void held_root_done(struct held_root *root)
 
 /* ---- which of them are held back ---- */
 
+/* Makes the directories of held names accessible again: a run could hide what is in them from this search by their modes. */
+static void held_open_parents(const struct held_root *root)
+{
+    size_t i = 0;
+    for (struct names_held_name at = {0}; names_next_held(&at); i++) {
+        const char *slash = strchr(at.path, '/');
+        char name[NAME_MAX + 1];
+        struct stat info;
+        if (!slash || held_set_has(&root->existed, i) || (size_t)(slash - at.path) > NAME_MAX)
+            continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - at.path), at.path);
+        autoclose int dir = openat(root->top, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir >= 0 && fstat(dir, &info) == 0 && (info.st_mode & 0700) != 0700)
+            (void)chmod(path_proc(dir).text, (info.st_mode & 07777) | 0700);
+    }
+}
+
 /* Whether git takes the directory for a bare repository. In a repository these are ordinary names. */
 static bool held_is_bare(const struct held_root *root, bool is_new_git)
 {
@@ -204,6 +224,7 @@ int held_find(const struct held_root *root, const struct held_rules *rules, held
     int status = 0;
     struct held_set now, fresh = {0};
     bool is_new_git = false;
+    held_open_parents(root);
     held_look_at(root->top, &now);
     for (struct names_held_name at = {0}; names_next_held(&at); i++) {
         bool git = at.row->held == NAMES_HELD_NEW && strcmp(at.path, ".git") == 0;

@@ -650,6 +650,10 @@ bool names_judge(const char *path, const char *home, mode_t before, mode_t after
         at = strchr(at, '/');
         at = at ? at + 1 : NULL;
     }
+    if (components.count == ARRAY_LENGTH(components.at)) {
+        *ret_mark = (struct names_mark){NAMES_NOT_JUDGED, "it is too deep to be judged"};
+        return true;
+    }
     names_note_characters(&components, path);
     names_note_characters(&components, home);
     for (size_t i = 0; i < names_row_count; i++) {

@@ -178,6 +178,46 @@ verb() {
     by user rm -f "$JAIL"
 }
 
+@test "a run without review names what is committed, after however many refs, and what is not judged" {
+    project user
+    must inside user:casual 'for i in $(seq 20); do git tag a$i; echo $i >f; git add f; git commit -q -m $i; done
+        echo evil >.envrc; git add -f .envrc; git commit -q -m e; git rm -q --cached .envrc; rm .envrc'
+    output_has 'git: a checkout can write what is committed here: '
+    output_has ': .envrc: obeyed by direnv'
+    by user rm -f "$JAIL"
+    project user
+    must inside user:casual 'e=$(git rev-parse "HEAD^{tree}"); p="-p HEAD"; for i in $(seq 17); do p="$p -p $(git commit-tree -m $i $e)"; done
+        git reset -q "$(git commit-tree $p -m m $e)"'
+    output_has 'git: not all that is committed here was judged: '
+    by user rm -f "$JAIL"
+    project user
+    must inside user:casual 'git tag t; git commit -q --allow-empty -m plain'
+    output_lacks 'judged'
+    output_lacks 'a checkout can write'
+    by user rm -f "$JAIL"
+}
+
+@test "a new ref cannot take the name of a remote, or that of a ref in other letters" {
+    project user
+    as user sh -ec 'git clone -q --bare . ../up.git; git remote add up "$PWD/../up.git"; git fetch -q up'
+    must inside user:sealed 'git branch up; git tag UP; git branch Main; git branch plain' --review=auto
+    output_has 'git: up was not moved: its name could be taken for a remote or another ref'
+    output_has 'git: UP was not moved: '
+    output_has 'git: Main was not moved: '
+    [ "$(out for-each-ref --format='%(refname)' refs/heads refs/tags)" = $'refs/heads/main\nrefs/heads/plain' ]
+    by user rm -f "$JAIL"
+}
+
+@test "status shows an upstream with both values, flagged if it is another branch" {
+    project user
+    as user sh -ec 'git clone -q --bare . ../up.git; git remote add up "$PWD/../up.git"; git push -q up main main:other; git branch two'
+    must inside user:sealed 'git commit -q --allow-empty -m second; git branch -q -u up/other main; git config branch.two.remote up; git config branch.two.merge refs/heads/two' -R
+    must verb user status
+    output_has 'setting branch.main.merge  not set → refs/heads/other  ! it changes what git pull merges into this branch'
+    grep -q 'branch.two.merge  not set → refs/heads/two$' <<<"$output"
+    by user rm -f "$JAIL"
+}
+
 @test "a submodule's commits are judged, and a commit that sets it to one of these stays" {
     project user
     as user sh -ec 'git init -q -b main ../s; cd ../s; echo s >s; git add s; git commit -q -m sub'

@@ -83,9 +83,11 @@ static void append_what(struct str *out, const struct inventory_item *item)
         str_append(out, "is created");
     else if (!git->new && !git->new_tree)
         str_append(out, "is dropped");
-    else if (git->kind == GIT_ITEM_CONFIG)
+    else if (git->kind == GIT_ITEM_CONFIG) {
+        append_shown(out, git->old ? git->old : "not set");
+        str_append(out, " → ");
         append_shown(out, git->new);
-    else
+    } else
         str_append_count(out, item->range->total, "commit");
 }
 
