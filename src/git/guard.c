@@ -242,16 +242,30 @@ static int settle_tree(struct guard *guard, const struct plan_part *part, struct
     return status;
 }
 
-static void tell_tree(const struct guard *guard, const struct plan_part *part, struct str *notes)
+void run_say(const char *where, const struct str *lines, struct str *notes)
 {
-    /* If there are several repositories, or the run is an earlier one, which may have been
-     * elsewhere, name each. */
-    bool named = guard->tree_count > 1 || guard->earlier;
-    if (part->report.summary.length > 0)
-        str_concat(notes, "git: ", named ? str_shown(part->p->top_path).text : "",
-                   named ? ": " : "", part->report.summary.data, "\n");
-    if (part->report.notes.length > 0)
-        str_append(notes, part->report.notes.data);
+    static const char from[] = "git: ";
+    for (const char *line = lines->data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+        size_t cut = where && str_starts_with(line, from) ? strlen(from) : 0;
+        if (cut > 0)
+            str_concat(notes, from, str_shown(where).text, ": ");
+        str_append_bytes(notes, line + cut, (size_t)(end + 1 - line) - cut);
+    }
+}
+
+void run_tell(const char *where, const struct plan_report *report, struct str *notes)
+{
+    autostr struct str lines = {0};
+    if (report->summary.length > 0)
+        str_concat(&lines, "git: ", report->summary.data, "\n");
+    str_append(&lines, report->notes.length > 0 ? report->notes.data : "");
+    run_say(where, &lines, notes);
+}
+
+/* If there are several repositories, or the run is an earlier one, which may have been elsewhere, each is named. */
+static const char *name_of_tree(const struct guard *guard, const struct private_git *p)
+{
+    return guard->tree_count > 1 || guard->earlier ? p->top_path : NULL;
 }
 
 /* Whether a granted directory is searched for repositories: not if the run may write to their git
@@ -283,9 +297,11 @@ static bool begin_part(struct guard *guard, struct tree *tree, struct plan_part 
     int status = 1;
     if (!tree->has_private)
         return false;
-    if (tree->reviewed)
-        status = reviewed_fetch(guard, tree, notes, &err);
-    else if (p->repo.kind == REPO_NONE)
+    if (tree->reviewed) {
+        autostr struct str says = {0};
+        status = reviewed_fetch(guard, tree, &says, &err);
+        run_say(name_of_tree(guard, p), &says, notes);
+    } else if (p->repo.kind == REPO_NONE)
         status = guard->running ? 0 : private_recreate(&guard->git, p, &err);
     if (status < 0)
         note_failure(notes, &err, failed);
@@ -400,7 +416,7 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
         if (status == 0 && parts[i].status == 0)
             parts[i].status = settle_tree(guard, &parts[i], gits[i], notes, &parts[i].err);
         if (status == 0)
-            tell_tree(guard, &parts[i], notes);
+            run_tell(name_of_tree(guard, gits[i]), &parts[i].report, notes);
         if (status == 0 && parts[i].status < 0)
             note_failure(notes, &parts[i].err, failed);
         plan_report_done(&parts[i].report);
@@ -770,6 +786,31 @@ bool guard_has_runs(int storage)
             str_starts_with(item->d_name, RUN_KEPT_PREFIX))
             return true;
     return false;
+}
+
+void guard_tell_pending(int storage, const char *path, const char *option, struct str *notes)
+{
+    autofree char *at = strdup(path);
+    autoclose int kept = -1;
+    while (at && *at == '/' && kept < 0) {
+        autoclose int top = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        kept = top < 0 ? -1 : private_open_kept(storage, top);
+        if (kept < 0)
+            *strrchr(at, '/') = '\0';
+    }
+    if (kept < 0)
+        return;
+    const char *what = "merge", *end = "git reset -q";
+    if (files_exists(kept, "rebase-merge") || files_exists(kept, "rebase-apply")) {
+        /* Files are as they were, and the index is that of the rebase: --abort alone would refuse. */
+        what = "rebase";
+        end = "sh -c 'git reset -q ORIG_HEAD && git rebase --abort'";
+    } else if (files_exists(kept, "BISECT_LOG")) {
+        what = "bisect";
+        end = "git bisect reset";
+    }
+    str_concat(notes, "git: a ", what, " in ", str_shown(at).text,
+               " still goes on in the jail. To end it: brig", option, " ", end, "\n");
 }
 
 bool guard_has_left(int storage)

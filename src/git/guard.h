@@ -72,6 +72,10 @@ bool guard_has_runs(int storage);
 /* For `brig sync --show`: appends a line about each of them, and about each unfinished rebase or merge. */
 void guard_show_left(const struct guard_options *options, struct str *notes);
 
+/* After the files of a run were undone: appends a line if a rebase or merge of the working tree that contains the path goes on
+ * in the jail, with the command that ends it. `option` names the jail, as in guard_options. */
+void guard_tell_pending(int storage, const char *path, const char *option, struct str *notes);
+
 /* Whether a jail's directory for private git directories has something that was not transferred:
  * from an active, killed or failed run, or an unfinished rebase or merge. */
 bool guard_has_left(int storage);
@@ -95,8 +99,13 @@ bool hand_over_end(struct hand_over *hand_over, bool taken, struct str *notes);
 /* Fetches outside what the remotes have that these repositories had when the run began: what is then in their remote-tracking
  * refs is the user's. Programs of the user's configuration run, with the network. */
 int hand_over_fetch(struct hand_over *hand_over, struct str *notes, struct brig_error *err);
-/* Removes those of a reviewed directory: how many there were. What was fetched stays below refs/brig. */
-int hand_over_drop(struct hand_over *hand_over, const char *root, struct brig_error *err);
+/* Drops those of a reviewed directory: how many there were. What was fetched stays below refs/brig. Operation `id`, unless it is
+ * 0, keeps them until another one drops something. */
+int hand_over_drop(struct hand_over *hand_over, const char *root, uint64_t id,
+                   struct brig_error *err);
+/* After the undo of that operation: puts them back, and returns how many. Those of which the jail has new work stay away, which
+ * is noted. */
+int guard_restore(int storage, uint64_t id, struct str *notes, struct brig_error *err);
 /* Asks the chooser of the options, which takes nothing, about each item that hand_over_plan() would take. New commits are
  * fetched below refs/brig. */
 int guard_list(const struct guard_options *options, const char *root, struct brig_error *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is taken of the private git directories of reviewed directories: as a part of an operation, listed, or dropped. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,6 +15,9 @@
 #include "git/plan.h"
 #include "git/reviewed.h"
 #include "git/seen.h"
+
+#define DROPPED_PREFIX "dropped-" /* and the number of an operation, which has discarded it */
+#define DROPPED_MAX 32
 
 #define LISTED "listed" /* in the folder of a private git directory */
 
@@ -227,10 +232,7 @@ bool hand_over_end(struct hand_over *h, bool taken, struct str *notes)
         if (part->status < 0)
             hand_over_note(h, &part->err);
         left = left || part->report.told;
-        if (part->report.summary.length > 0)
-            str_concat(notes, "git: ", part->report.summary.data, "\n");
-        if (part->report.notes.length > 0)
-            str_append(notes, part->report.notes.data);
+        run_tell(h->count > 1 ? h->items[i].p.top_path : NULL, &part->report, notes);
     }
     str_append(notes, h->failed.data ? h->failed.data : "");
     return left || h->failed.length > 0;
@@ -337,17 +339,77 @@ int hand_over_fetch(struct hand_over *h, struct str *notes, struct brig_error *e
     return status;
 }
 
-int hand_over_drop(struct hand_over *h, const char *root, struct brig_error *err)
+/* Only the last operation that has dropped something keeps it. */
+static int drop_older(int storage, const char *prefix, struct brig_error *err)
+{
+    autodir DIR *dir = files_list(storage, ".");
+    int status = 0;
+    for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));)
+        if (str_starts_with(item->d_name, DROPPED_PREFIX) && !str_starts_with(item->d_name, prefix))
+            status = tree_remove(storage, item->d_name, err);
+    return status;
+}
+
+static int drop_one(int storage, const char *name, const char *prefix, struct brig_error *err)
+{
+    autofree char *dropped = NULL;
+    int status = str_make(&dropped, err, prefix, name);
+    if (status < 0 || !*prefix)
+        return status < 0 ? status : tree_remove(storage, name, err);
+    status = tree_remove(storage, dropped, err);
+    if (status == 0 && renameat(storage, name, storage, dropped) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", name);
+    return status;
+}
+
+int hand_over_drop(struct hand_over *h, const char *root, uint64_t id, struct brig_error *err)
 {
     autofree struct reviewed_found *found = NULL;
+    char prefix[DROPPED_MAX] = "";
     size_t count = 0;
     int storage = h->guard->storage;
     int status = reviewed_find(storage, root, &found, &count, err);
+    if (id)
+        (void)snprintf(prefix, sizeof prefix, DROPPED_PREFIX "%ju-", (uintmax_t)id);
+    if (status == 0 && id && count > 0)
+        status = drop_older(storage, prefix, err);
     for (size_t i = 0; i < count && status == 0; i++) {
         autoclose int folder = files_open_dir(storage, found[i].name);
         autoclose int alone =
             folder < 0 ? -1 : reviewed_lock_file(folder, "lock", LOCK_EX | LOCK_NB);
-        status = alone < 0 ? refuse_running(err) : tree_remove(storage, found[i].name, err);
+        status = alone < 0 ? refuse_running(err) : drop_one(storage, found[i].name, prefix, err);
     }
     return status < 0 ? status : (int)count;
+}
+
+static int restore_one(int storage, const char *dropped, const char *name, struct str *notes,
+                       struct brig_error *err)
+{
+    autoclose int folder = files_open_dir(storage, name);
+    autoclose int alone = folder < 0 ? -1 : reviewed_lock_file(folder, "lock", LOCK_EX | LOCK_NB);
+    if (folder >= 0 && (alone < 0 || reviewed_waits(storage, name))) {
+        str_append(notes, "git: the branches that were discarded stay away, because the jail has "
+                          "new work; their commits are below refs/brig\n");
+        return 0;
+    }
+    int status = tree_remove(storage, name, err);
+    if (status == 0 && renameat(storage, dropped, storage, name) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", dropped);
+    return status < 0 ? status : 1;
+}
+
+int guard_restore(int storage, uint64_t id, struct str *notes, struct brig_error *err)
+{
+    char prefix[DROPPED_MAX];
+    autoclose int lock = reviewed_lock_file(storage, REVIEWED_LOCK, LOCK_EX);
+    autodir DIR *dir = files_list(storage, ".");
+    int status = lock < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the storage") : 0;
+    int count = 0;
+    (void)snprintf(prefix, sizeof prefix, DROPPED_PREFIX "%ju-", (uintmax_t)id);
+    for (const struct dirent *item; status >= 0 && dir && (item = files_next(dir));)
+        if (str_starts_with(item->d_name, prefix)) {
+            status = restore_one(storage, item->d_name, item->d_name + strlen(prefix), notes, err);
+            count += status > 0;
+        }
+    return status < 0 ? status : count;
 }

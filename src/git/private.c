@@ -358,17 +358,24 @@ bool private_is_to_fetch(struct private_git *private_git)
 
 #define KEPT_NAME_MAX (FILES_ID_MAX + 16)
 
-static void kept_name(const struct private_git *p, char ret_name[KEPT_NAME_MAX])
+static void kept_name(int top, char ret_name[KEPT_NAME_MAX])
 {
     char id[FILES_ID_MAX] = "";
-    (void)files_identify(p->top, "", id);
+    (void)files_identify(top, "", id);
     (void)snprintf(ret_name, KEPT_NAME_MAX, PRIVATE_PENDING "%s", id);
+}
+
+int private_open_kept(int storage, int top)
+{
+    char name[KEPT_NAME_MAX];
+    kept_name(top, name);
+    return files_open_dir(storage, name);
 }
 
 int private_keep(const struct private_git *p, int storage, struct brig_error *err)
 {
     char name[KEPT_NAME_MAX];
-    kept_name(p, name);
+    kept_name(p->top, name);
     int status = tree_remove(storage, name, err);
     if (status == 0 && renameat(p->folder, "private", storage, name) < 0)
         status =
@@ -383,7 +390,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
 {
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
     char name[KEPT_NAME_MAX];
-    kept_name(p, name);
+    kept_name(p->top, name);
     files_rename_id(storage, PRIVATE_PENDING, p->top);
     autoclose int kept = storage < 0 ? -1 : files_open_dir(storage, name);
     if (kept < 0)
@@ -483,7 +490,7 @@ static int build(const struct git *git, int storage, int cache, struct repo *rep
     p->signature = p->resumed ? 0 : sign(p->sealed.dir);
     status = write_about(p, err); /* from here on another run can complete it */
     char name[KEPT_NAME_MAX];
-    kept_name(p, name);
+    kept_name(p->top, name);
     return status == 0 && p->resumed ? tree_remove(storage, name, err) : status;
 }
 

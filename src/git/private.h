@@ -67,6 +67,8 @@ int private_borrow(struct private_git *private_git, const struct private_git *fr
 /* Keeps the private directory, with its unfinished rebase or merge, for the next run in the same
  * working tree. */
 int private_keep(const struct private_git *private_git, int storage, struct brig_error *err);
+/* Opens it for a working tree; -1 if there is none. */
+int private_open_kept(int storage, int top);
 
 /* Names the object directories of the repository anew, in a private directory that an earlier run
  * has written and that no run uses. */

@@ -89,32 +89,65 @@ static int open_remote(const struct pushed *pushed, const char *path)
     return inner >= 0 ? inner : take_fd(&dir);
 }
 
-/* Whether the remote outside has an object. */
-static bool has_object(const struct pushed *pushed, int remote, const char *id)
+/* Whether the branch of the remote outside has an object, or with NULL, whether there is such a branch. */
+static bool has_branch(const struct pushed *pushed, int remote, const char *branch, const char *id)
 {
-    const char *const words[] = {"cat-file", "-e", id, NULL};
-    return git_run(pushed->git, &(struct git_call){.words = words, .git_dir = remote}, NULL) == 0;
+    autofree char *ref = NULL;
+    if (str_make(&ref, NULL, "refs/heads/", branch) < 0)
+        return true;
+    const char *const contains[] = {"merge-base", "--is-ancestor", id, ref, NULL};
+    const char *const exists[] = {"show-ref", "--verify", "-q", ref, NULL};
+    return git_run(pushed->git,
+                   &(struct git_call){.words = id ? contains : exists, .git_dir = remote},
+                   NULL) == 0;
 }
 
-/* Appends the short names of the branches that the remote outside lacks. */
+/* The branch of a line "OBJECT refs/remotes/NAME/BRANCH", if it is of this remote; NULL otherwise. */
+static const char *branch_of(const char *line, const char *name, size_t length, char ret_id[])
+{
+    static const char tracking[] = "refs/remotes/";
+    const char *ref = strchr(line, ' ');
+    if (!ref || ref - line > REFS_ID_MAX || !str_starts_with(ref + 1, tracking))
+        return NULL;
+    memcpy(ret_id, line, (size_t)(ref - line));
+    ret_id[ref - line] = '\0';
+    const char *rest = ref + 1 + strlen(tracking);
+    bool is_there = strncmp(rest, name, length) == 0 && rest[length] == '/';
+    if (!is_there || !refs_is_id(ret_id) || strcmp(rest + length, "/HEAD") == 0)
+        return NULL;
+    return rest + length + 1;
+}
+
+/* Whether a list has a remote-tracking ref with any object. */
+static bool has_ref(const struct str *list, const char *line)
+{
+    const char *ref = strchr(line, ' ');
+    for (const char *at = NULL; (at = str_list_next(list, at));)
+        if (str_equal(strchr(at, ' '), ref))
+            return true;
+    return false;
+}
+
+/* Appends the short names of the branches that the run has pushed to, or deleted, and that the remote outside lacks or still
+ * has. Tags leave no trace in the jail's repository. */
 static void find_lost(const struct pushed *pushed, const char *name, size_t length, int remote,
                       struct str *ret_names)
 {
-    static const char tracking[] = "refs/remotes/";
     size_t lookups = 0;
     for (const char *at = NULL; (at = str_list_next(&pushed->inside, at));) {
-        const char *ref = strchr(at, ' ');
         char id[REFS_ID_MAX + 1];
-        if (!ref || (size_t)(ref - at) > REFS_ID_MAX || str_list_has(&pushed->before, at))
-            continue;
-        memcpy(id, at, (size_t)(ref - at));
-        id[ref - at] = '\0';
-        const char *rest = ref + 1 + strlen(tracking);
-        if (!refs_is_id(id) || !str_starts_with(ref + 1, tracking) ||
-            strncmp(rest, name, length) != 0 || rest[length] != '/' || ++lookups > LOOKUPS_MAX ||
-            has_object(pushed, remote, id))
-            continue;
-        str_concat(ret_names, ret_names->length > 0 ? ", " : "", str_shown(rest + length + 1).text);
+        const char *branch = branch_of(at, name, length, id);
+        if (branch && !str_list_has(&pushed->before, at) && ++lookups <= LOOKUPS_MAX &&
+            !has_branch(pushed, remote, branch, id))
+            str_concat(ret_names, ret_names->length > 0 ? ", " : "", str_shown(branch).text);
+    }
+    for (const char *at = NULL; (at = str_list_next(&pushed->before, at));) {
+        char id[REFS_ID_MAX + 1];
+        const char *branch = branch_of(at, name, length, id);
+        if (branch && !has_ref(&pushed->inside, at) && ++lookups <= LOOKUPS_MAX &&
+            has_branch(pushed, remote, branch, NULL))
+            str_concat(ret_names, ret_names->length > 0 ? ", " : "", str_shown(branch).text,
+                       " (deleted)");
     }
 }
 

@@ -154,6 +154,59 @@ static uint64_t last_signature(int folder)
     return seen.signature;
 }
 
+/* Whether the jail has nothing but commits on the branches that it began with. */
+static bool has_only_commits(const struct transfer *t)
+{
+    const struct side *inside = &t->inside, *base = &t->base;
+    const char *head = refs_find(&inside->refs, inside->head);
+    char tree[REFS_ID_MAX + 1] = "";
+    autofree char *name = NULL;
+    bool same = strcmp(inside->head, base->head) == 0 && inside->stash_count == base->stash_count;
+    for (size_t i = 0; i < inside->stash_count; i++)
+        same = same && side_find_stash(base, inside->stashes[i].id) >= 0;
+    for (size_t i = 0; i < base->refs.count; i++)
+        same = same && refs_find(&inside->refs, base->refs.items[i].name);
+    if (!same || !head || t->pending[0] || t->unmerged || t->damaged || fetch_has_intents(t) ||
+        str_make(&name, NULL, head, "^{tree}") < 0)
+        return false;
+    return LINE(t, NULL, tree, NULL, "rev-parse", name) == 0 && strcmp(tree, inside->tree) == 0;
+}
+
+/* A branch that has moved outside, too: a run sees the jail's, and apply does not move it. */
+static void note_diverged(const struct transfer *t, const struct ref *ref, const char *option,
+                          struct str *notes)
+{
+    char now[REFS_ID_MAX + 1] = "";
+    const char *base = refs_find(&t->base.refs, ref->name);
+    if (LINE(t, NULL, now, NULL, "rev-parse", "-q", "--verify", ref->name) != 0 || !base || !*now ||
+        strcmp(now, base) == 0)
+        return;
+    str_concat(notes, "git: ", str_shown(refs_short_name(ref->name)).text,
+               " has other commits outside than in the jail, which goes on from its own. To merge "
+               "them outside: git merge ",
+               ref->id, "; to drop all that waits in the jail: brig discard", option, " --all\n");
+}
+
+/* Whether the user has merged all that waits in it: then it has no work any more. */
+static bool is_merged(const struct guard *guard, const struct private_git *p, const char *space,
+                      struct str *notes)
+{
+    __attribute__((cleanup(fetch_done))) struct transfer t = {
+        .git = &guard->git, .p = p, .space = space, .uses_seen = true};
+    if (private_sign(p) != last_signature(p->folder) || fetch_all(&t, NULL) < 0)
+        return false;
+    bool merged = has_only_commits(&t);
+    for (size_t i = 0; i < t.inside.refs.count; i++) {
+        const struct ref *ref = &t.inside.refs.items[i];
+        if (ref->symbolic || !fetch_is_new(&t, ref) ||
+            RUN(&t, NULL, NULL, NULL, "merge-base", "--is-ancestor", ref->id, ref->name) == 0)
+            continue;
+        note_diverged(&t, ref, guard->option, notes);
+        merged = false;
+    }
+    return merged;
+}
+
 /* Opens an existing one: 1, or 0 if there is none that can be continued. */
 static int open_existing(struct guard *guard, struct tree *tree, const struct repo *repo,
                          struct str *notes, struct brig_error *err)
@@ -171,7 +224,11 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
                      ? private_open(&guard->git, folder, about.number, &p, &why)
                      : brig_fail(&why, BRIG_E_SETUP, 0, "it is incomplete");
     autoclose int alone = reviewed_lock_file(folder, "lock", LOCK_EX | LOCK_NB);
-    if (status == 0 && alone >= 0 && !has_work(&p)) { /* a killed run has left it */
+    name_space(guard, status == 0 ? about.space : "", tree->space);
+    bool over = status == 0 && alone >= 0 && !has_work(&p); /* a killed run has left it */
+    if (status == 0 && alone >= 0 && !over && p.repo.kind != REPO_NONE)
+        over = is_merged(guard, &p, tree->space, notes);
+    if (over) {
         private_done(&p);
         str_done(&about.text);
         return tree_remove(guard->storage, name, err);
@@ -186,7 +243,6 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
         tree->private_git = p;
         tree->has_private = true;
         tree->seen = last_signature(folder);
-        name_space(guard, about.space, tree->space);
     }
     str_done(&about.text);
     if (status == 0)

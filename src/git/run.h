@@ -96,6 +96,12 @@ int run_open_record(int run, int *ret_record, struct brig_error *err);
  * the jail's name become '_', and RUN is the first digits of the name of the run's directory. */
 void run_name_space(const struct guard *guard, unsigned number, char ret_space[TRANSFER_SPACE_MAX]);
 
+/* Appends messages, each a line "git: …". `where` names the repository in each, unless it is NULL. */
+void run_say(const char *where, const struct str *lines, struct str *notes);
+/* The same for what was done in one. */
+struct plan_report;
+void run_tell(const char *where, const struct plan_report *report, struct str *notes);
+
 /* rules.c: adds rules for the granted directories to the policy, and creates what the run needs. */
 int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
               struct str *notes, struct brig_error *err);

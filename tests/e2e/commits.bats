@@ -223,8 +223,8 @@ verb() {
     as user sh -ec 'git init -q -b main ../s; cd ../s; echo s >s; git add s; git commit -q -m sub'
     as user sh -ec 'git -c protocol.file.allow=always submodule --quiet add ../s lib; git commit -q -m both; cd lib; git checkout -q -b work'
     must inside user:sealed 'cd lib; echo e >.envrc; echo t >s; git add -A -f; git commit -q -m sub; rm .envrc; cd ..; git commit -q -am bump' --review=auto
-    output_has 'git: work was not moved: '
-    output_has 'git: main was not moved: '
+    output_has "git: $PROJECT/lib: work was not moved: "
+    output_has "git: $PROJECT: main was not moved: "
     output_has 'lib: a commit that your copy of the submodule does not have'
     [ "$(out log -1 --format=%s)" = both ]
     [ "$(out -C lib log -1 --format=%s work)" = sub ]

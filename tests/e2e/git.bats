@@ -239,7 +239,11 @@ with_submodule() {
         must inside "$pair" '
             cd libs/sub; git switch -q -c work; echo c >c; git add c; git commit -q -m in-sub
             cd ../..; git add libs/sub; git commit -q -m bumped; state'
+        output_has "git: $PROJECT/libs/sub: 1 commit on work"
+        output_has "git: $PROJECT: 1 commit on main"
         arrived
+        must by "${pair%:*}" log -j "$JAIL"
+        output_has "made work in libs/sub"
         [ "$(out -C libs/sub log --format=%s work)" = $'in-sub\nfirst' ]
         [ "$(out rev-parse HEAD:libs/sub)" = "$(out -C libs/sub rev-parse work)" ]
         [ -z "$(out status --porcelain)" ]
@@ -248,6 +252,12 @@ with_submodule() {
         must inside "$pair" 'echo d >d; git add d; git commit -q -m alone; state'
         output_has "1 commit on work"
         arrived
+        cd ../..
+        must inside "$pair" 'git -C libs/sub commit -q --allow-empty -m r; git commit -q --allow-empty -m r' -R
+        output_has "git: $PROJECT/libs/sub: 1 commit on work: kept in the jail"
+        output_has "git: $PROJECT: 1 commit on main: kept in the jail"
+        must by "${pair%:*}" apply -j "$JAIL" --all
+        output_has "git: $PROJECT/libs/sub: 1 commit on work"
     done
 }
 
@@ -630,8 +640,15 @@ with_submodule() {
     output_lacks "origin is"
     [ "$(as user git --git-dir "$remote" log -1 --format=%s)" = d ]
     as user sh -ec "git clone -q '$remote' ../other; cd ../other; git commit -q --allow-empty -m other; git push -q origin main"
-    must inside user:casual 'git fetch -q origin'
+    must inside user:casual 'git fetch -q origin main'
     output_lacks "origin is"
+    # Also of commits that are there already, and deletions.
+    as user sh -ec "git --git-dir '$remote' branch gone main; git fetch -q origin"
+    must inside user:casual 'git push -q origin main~:refs/heads/again; git push -q origin :gone'
+    output_has "what it pushed to again, gone (deleted) stays there"
+    must inside user:casual 'git push -q origin :gone; git push -q origin main~:refs/heads/twice' -d "$remote"
+    output_lacks "origin is"
+    must_fail as user git --git-dir "$remote" rev-parse -q --verify gone
     must inside user:casual 'git commit -q --allow-empty -m r; git push -q -f origin main' -R
     output_has "origin is $remote, of which the jail has a copy"
     as user rm -rf "$remote"

@@ -493,6 +493,17 @@ verb() {
     [ "$(out log -1 --format=%s)" = outside ]
     [ -n "$(kept inside)" ]
     [ "$(cat c)" = x ]
+    # The next run says so, and what it says works.
+    must inside user:sealed 'git log -1 --format=%s' -R
+    output_has "git: main has other commits outside than in the jail"
+    output_has $'\ninside'
+    as user rm c
+    must as user sh -ec "$(sed -n 's/.*To merge them outside: \([^;]*\);.*/\1/p' <<<"$output") -q -m merged"
+    must inside user:sealed 'git log -1 --format=%s' -R
+    output_has merged
+    output_lacks "brig: git"
+    must verb user status
+    output_has "no changes"
 }
 
 @test "HEAD and its branch wait for the files that they change, others do not; discard --all drops them" {
@@ -520,6 +531,18 @@ verb() {
     must inside user:sealed 'echo z >a; git commit -q -a -m fourth' -R
     must verb user discard --all
     output_has "git: the jail's branches are dropped"
+    must verb user undo
+    output_has "git: the jail's branches are back"
+    must verb user status
+    output_has "fourth"
+    must inside user:sealed 'git log -1 --format=%s; [ -z "$(git status --porcelain -uno)" ]' -R
+    output_has fourth
+    must verb user discard --all
+    # What the jail has done since is not replaced.
+    must inside user:sealed 'echo z >c; git add c; git commit -q -m fifth' -R
+    must verb user undo
+    output_has "because the jail has new work"
+    must verb user discard --all
     must inside user:sealed 'cat a; git log -1 --format=%s' -R
     output_has $'y\nthird'
     [ "$(out log -1 --format=%s)" = third ]

@@ -630,3 +630,25 @@ log = json.load(sys.stdin); assert [(e["files"], e["git"]) for e in (log[0], log
         by user rm -f "$JAIL"
     done
 }
+
+@test "undo of a run in which a rebase goes on names the command that ends it, which works" {
+    project user
+    as user sh -ec 'git switch -q -c side; echo s >s; git add s; git commit -q -m s; echo side >a; git commit -q -am side
+        echo t >t; git add t; git commit -q -m t; git switch -q main; echo main >a; git commit -q -am main; git switch -q side'
+    keep
+    must inside user:sealed 'git rebase main >/dev/null 2>&1 || :; [ ! -e t ]' --checkpoint
+    must undo user
+    output_has "git: a rebase in $PROJECT still goes on in the jail"
+    command=$(sed -n "s/.*To end it: brig -j $JAIL //p" <<<"$output")
+    must is_as_kept
+    eval "must by user -m sealed -j '$JAIL' ${GIT[*]} -- $command"
+    output_lacks "rebase"
+    must inside user:sealed 'git status; git log -1 --format=%s'
+    output_has "On branch side"
+    output_lacks "rebase"
+    must is_as_kept
+    # The twin: after a run without one, nothing is said.
+    must inside user:sealed 'echo x >a' --checkpoint
+    must undo user
+    output_lacks "goes on"
+}

@@ -49,8 +49,12 @@ int main(void)
          " s\n",
          "switched to main, changed the index, changed the stashes");
     says("ref refs/heads/a\nnew " A "\nref refs/heads/b\nnew " A "\nref refs/heads/c\nnew " A
-         "\nref refs/heads/d\nnew " A "\n",
-         "made a, made b, made c and 1 more");
+         "\nref refs/heads/d\nnew " A "\nref refs/heads/e\nold " A "\n",
+         "made a, made b, made c, deleted e and 1 more");
+    says("ref refs/notes/commits\nnew " B "\n", "made refs/notes/commits");
+    says("ref refs/heads/main\nold " A "\nnew " B
+         "\nrepo /p/s/.git\ntree /p/s\nref refs/heads/main\nnew " B "\n",
+         "moved main from 1111111 to 2222222, made main in s");
     says("ref refs/heads/main\nold " A "\nnew " B "\ntree /q\nref refs/heads/x\nnew " B "\n",
          "moved main from 1111111 to 2222222, made x");
     says("reversed 1\nref refs/heads/main\nold " A "\nnew " B "\nplaced /p\nnew x\n",

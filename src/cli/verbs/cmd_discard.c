@@ -99,14 +99,15 @@ static int finish(const struct discarding *discarding, uint64_t id)
 }
 
 /* Branches of the directories that were discarded as a whole. */
-static int discard_git(const struct discarding *discarding, struct brig_error *err)
+static int discard_git(const struct discarding *discarding, uint64_t id, struct brig_error *err)
 {
     autostr struct str notes = {0};
     bool wanted[LAYERS_MAX];
     for (size_t i = 0; i < LAYERS_MAX; i++)
         wanted[i] = selection_is_whole(&discarding->selections, i);
     int status = layers_discard_git(&discarding->layers.layers, wanted,
-                                    discarding->layers.setup.settings.storage, &notes, err);
+                                    discarding->layers.setup.settings.storage,
+                                    discarding->discarded > 0 ? id : 0, &notes, err);
     message_lines(&notes);
     return status;
 }
@@ -175,7 +176,7 @@ static int discard_layers(struct discarding *discarding, const struct words *wor
     if (status == 0)
         status = finish(discarding, id);
     close_fd(&lock);
-    int followed = status >= 0 ? discard_git(discarding, err) : 0;
+    int followed = status >= 0 ? discard_git(discarding, id, err) : 0;
     selections_done(&discarding->selections);
     return followed < 0 ? followed : status;
 }

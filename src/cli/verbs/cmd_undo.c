@@ -18,6 +18,7 @@
 #include "cli/report.h"
 #include "cli/verbs/layers.h"
 #include "git/git.h"
+#include "git/guard.h"
 
 #define SKIPPED 1    /* the exit status if something was not undone */
 #define TOLD_MAX 100 /* lines about files that have changed */
@@ -82,8 +83,9 @@ static int make_paths(const struct undo_words *words, const char **ret_paths,
 }
 
 /* "operation 3 (apply src/main.c) was undone; brig undo 4 reverts that" */
-static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
+static void tell_undone(int record, int storage, uint64_t undone, uint64_t id, const char *jail)
 {
+    autostr struct str notes = {0};
     struct operation_info old = {0}, new = {0};
     autostr struct str what = {0};
     if (operation_find(record, undone, &old, NULL) == 0 &&
@@ -101,6 +103,12 @@ static void tell_undone(int record, uint64_t undone, uint64_t id, const char *ja
         message_note("git stays as it is: brig undo%s %ju without paths reverts that too",
                      jails_option(jail).text, (uintmax_t)undone);
     }
+    for (const char *root = NULL; new.whole && (root = str_list_next(&old.roots, root));)
+        guard_tell_pending(storage, root, jails_option(jail).text, &notes);
+    bool drops = strcmp(old.kind, OPERATION_DISCARD) == 0 && new.whole;
+    if (drops && guard_restore(storage, undone, &notes, NULL) > 0)
+        message_note("git: the jail's branches are back");
+    message_lines(&notes);
     operation_info_done(&old);
     operation_info_done(&new);
 }
@@ -235,7 +243,8 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     if (told > TOLD_MAX)
         message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
     for (size_t i = 0; i < parts.count && status == 0; i++)
-        tell_undone(record, parts.items[i].undone, parts.items[i].id, layers->setup.settings.jail);
+        tell_undone(record, storage, parts.items[i].undone, parts.items[i].id,
+                    layers->setup.settings.jail);
     uint64_t first = parts.count > 0 ? parts.items[0].undone : 0;
     free(parts.items);
     if (status < 0)

@@ -68,7 +68,7 @@ int layers_list_git(const struct layers *layers, const bool *wanted, const char 
 
 /* Calls one of the two for each wanted directory: `fetches`, or drops. Returns how many were dropped. */
 static int each_reviewed(const struct layers *layers, const bool *wanted, const char *storage,
-                         bool fetches, struct str *notes, struct brig_error *err)
+                         bool fetches, uint64_t id, struct str *notes, struct brig_error *err)
 {
     autoclose int git = open_git(layers, storage);
     struct hand_over *h = NULL;
@@ -80,8 +80,8 @@ static int each_reviewed(const struct layers *layers, const bool *wanted, const 
             continue;
         status = h ? 0 : hand_over_begin(&options, true, &h, err);
         if (status == 0)
-            status =
-                fetches ? hand_over_add(h, layer->root, err) : hand_over_drop(h, layer->root, err);
+            status = fetches ? hand_over_add(h, layer->root, err)
+                             : hand_over_drop(h, layer->root, id, err);
         dropped += status > 0 ? status : 0;
     }
     if (status >= 0 && h && fetches)
@@ -93,13 +93,13 @@ static int each_reviewed(const struct layers *layers, const bool *wanted, const 
 int layers_fetch_git(const struct layers *layers, const bool *wanted, const char *storage,
                      struct str *notes, struct brig_error *err)
 {
-    return each_reviewed(layers, wanted, storage, true, notes, err);
+    return each_reviewed(layers, wanted, storage, true, 0, notes, err);
 }
 
 int layers_discard_git(const struct layers *layers, const bool *wanted, const char *storage,
-                       struct str *notes, struct brig_error *err)
+                       uint64_t id, struct str *notes, struct brig_error *err)
 {
-    int status = each_reviewed(layers, wanted, storage, false, notes, err);
+    int status = each_reviewed(layers, wanted, storage, false, id, notes, err);
     if (status > 0)
         str_append(notes, "git: the jail's branches are dropped; what was fetched is still "
                           "below refs/brig\n");

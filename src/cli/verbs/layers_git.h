@@ -3,15 +3,17 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <brig/brig.h>
 
 struct layers;
 struct str;
 
-/* Drops what was not taken in the directories that are `wanted`, by their index; NULL: in all. */
+/* Drops what was not taken in the directories that are `wanted`, by their index; NULL: in all. The undo of operation `id`
+ * brings it back; 0: none does. */
 int layers_discard_git(const struct layers *layers, const bool *wanted, const char *storage,
-                       struct str *notes, struct brig_error *err);
+                       uint64_t id, struct str *notes, struct brig_error *err);
 
 struct git_printer;
 
