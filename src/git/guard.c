@@ -341,9 +341,10 @@ static void tell_range(struct telling *telling, const struct git_item *item)
         const struct range_mark *mark = &range.first[told[i]];
         if (!mark->reason)
             continue;
-        str_append(telling->notes, told[i] == NAMES_UNASKED
-                                       ? "git: a checkout can write what is committed here: "
-                                       : "git: not all that is committed here was judged: ");
+        str_append(telling->notes,
+                   told[i] == NAMES_UNASKED
+                       ? "git: something executes a file of this commit when it is checked out: "
+                       : "git: not all that is committed here was judged: ");
         range_append_mark(telling->notes, mark);
         str_append_char(telling->notes, '\n');
     }

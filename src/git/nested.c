@@ -726,7 +726,7 @@ void nested_tell(const struct guard *guard, const struct nested_report *reports,
         }
     }
     if (named > 0 && count > named)
-        str_appendf(notes, " and %zu more", count - named);
+        str_appendf(notes, " and %zu more; git status lists new and changed files", count - named);
     if (named > 0)
         str_append(notes, "\n");
 }

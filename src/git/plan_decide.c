@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "git/plan_tree.h"
 
+#define BRANCH_STAYS "the jail's branch was not moved"
 #define ENTRIES_MAX 2000000 /* files and directories in a tree */
 #define REFUSED_MAX 500     /* times that a list of refs is halved */
 
@@ -399,7 +400,7 @@ static const char *plan_find_obstacle(const struct plan_tree *tree)
     if (!head[0] || (!refs_is_id(head) && !now && refs_is_misleading(head)))
         return "the name of the jail's branch is not safe";
     if (current && current->chosen == 0 && plan_has_current(tree))
-        return "the jail's branch was not moved";
+        return BRANCH_STAYS;
     if (refs_is_id(head))
         return fetch_has_arrived(t, head) || strcmp(head, t->base.head) == 0 ||
                        RUN(t, NULL, NULL, NULL, "cat-file", "-e", head) == 0
@@ -411,7 +412,7 @@ static const char *plan_find_obstacle(const struct plan_tree *tree)
         return "the jail's branch cannot be read";
     if (moved ? moved->moves : str_equal(now, inside))
         return NULL;
-    return "the jail's branch was not moved";
+    return BRANCH_STAYS;
 }
 
 /* What speaks against the index of the jail, and its HEAD. */
@@ -477,9 +478,14 @@ static void plan_note_tree(struct plan_tree *tree, const char *why)
     }
     if (tree->goes_on || !differs || !*why)
         return;
-    str_concat(notes, "git: HEAD and the index stay as they are: ", why);
-    str_concat(notes, tree->staged ? ". The index of the jail is kept as " : "",
-               tree->staged ? t->inside.staged : "", "\n");
+    bool told = strcmp(why, BRANCH_STAYS) == 0; /* why, beside the branch */
+    if (told)
+        str_append(notes, tree->staged ? "git: the index of the jail is kept as " : "");
+    else
+        str_concat(notes, "git: HEAD and the index stay as they are: ", why,
+                   tree->staged ? ". The index of the jail is kept as " : "");
+    if (!told || tree->staged)
+        str_concat(notes, tree->staged ? t->inside.staged : "", "\n");
     if (refs_is_id(t->inside.head) && strcmp(t->inside.head, t->base.head) != 0)
         str_concat(notes, "git: the jail's detached HEAD is kept as ", t->inside.head, "\n");
 }

@@ -182,7 +182,7 @@ verb() {
     project user
     must inside user:casual 'for i in $(seq 20); do git tag a$i; echo $i >f; git add f; git commit -q -m $i; done
         echo evil >.envrc; git add -f .envrc; git commit -q -m e; git rm -q --cached .envrc; rm .envrc'
-    output_has 'git: a checkout can write what is committed here: '
+    output_has 'git: something executes a file of this commit when it is checked out: '
     output_has ': .envrc: obeyed by direnv'
     by user rm -f "$JAIL"
     project user
@@ -193,7 +193,7 @@ verb() {
     project user
     must inside user:casual 'git tag t; git commit -q --allow-empty -m plain'
     output_lacks 'judged'
-    output_lacks 'a checkout can write'
+    output_lacks 'when it is checked out'
     by user rm -f "$JAIL"
 }
 
@@ -237,6 +237,8 @@ verb() {
         git rm -rq .github; echo b >a; git commit -qam fix; git branch extra HEAD~1' -R
     must verb user status
     output_has '.github/workflows/ci.yml: executed by continuous integration (unasked)'
+    [ "$(grep -c '^      [0-9a-f]* evil (' <<<"$output")" = 1 ]
+    output_has '      and 1 that is above'
     must verb user status --json
     python3 -c 'import json, sys
 items = {g["name"]: g for g in json.loads(sys.argv[1])["git"]}

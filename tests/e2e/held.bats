@@ -691,13 +691,13 @@ $PROJECT/.vscode/d/up  link to ../.." ]
     must inside user:sealed 'echo x >.envrc; git add .envrc; git commit -q -m envrc'
     output_has "held back: .envrc"
     [ ! -e .envrc ]
-    output_has "git: a checkout can write what is committed here: $(out log -1 --format=%H | cut -c1-10): .envrc: obeyed by direnv"
+    output_has "git: something executes a file of this commit when it is checked out: $(out log -1 --format=%H | cut -c1-10): .envrc: obeyed by direnv"
     # Also what is in no directory at the end, and not what nothing executes.
     must inside user:sealed 'mkdir .vscode; echo x >.vscode/tasks.json; git add .vscode; git commit -q -m tasks; git rm -rq .vscode; git commit -q -m none'
     output_has ": .vscode/tasks.json: obeyed by Visual Studio Code"
     must inside user:sealed 'echo x >a; git commit -q -m plain a'
     output_has "1 commit on main"
-    output_lacks "a checkout can write"
+    output_lacks "when it is checked out"
 }
 
 @test "a change of an existing link is undone" {

@@ -85,6 +85,30 @@ remedies_name_jail() {
     done
 }
 
+@test "an undo that finds nothing here names the newest operation elsewhere, and a discard says what it deleted" {
+    project user
+    must inside user:casual 'echo 1 >~/elsewhere' -R
+    must verb apply "$HOME_OF_USER/elsewhere"
+    must_exit 125 verb undo "$PROJECT/b"
+    output_has "there is no operation at '$PROJECT/b' that can be undone. The newest elsewhere is: brig undo -j $JAIL "
+    must inside user:sealed 'echo x >.envrc'
+    must verb discard --all
+    output_has "deleted $PROJECT/.envrc"
+    output_lacks 'nothing to discard'
+    must verb discard --all
+    output_has 'nothing to discard'
+}
+
+@test "a merge that fails names the next step" {
+    needs git
+    project user
+    must inside user:sealed 'echo jail >a' -R
+    as "$OWNER" sh -c 'echo mine >a'
+    must_exit 1 verb apply --all --conflict merge
+    output_has 'both versions have changed the same lines'
+    output_has "brig diff -j $JAIL PATH shows the jail's part; edit your file, then brig apply -j $JAIL --conflict mine PATH"
+}
+
 @test "a damaged list names itself and what to do" {
     project user
     must inside user:sealed 'echo x >a' -R

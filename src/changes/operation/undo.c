@@ -127,6 +127,21 @@ static int find_newest(void *context, const struct operation_info *info, struct 
     return found;
 }
 
+static int fail_elsewhere(int record, const struct operation_undo *undo, struct brig_error *err)
+{
+    const struct operation_undo anywhere = {0};
+    struct finding finding = {.record = record, .undo = &anywhere, .reversible = true};
+    const struct jails_option jail = record_option(record);
+    autostr struct str text = {0};
+    str_concat(&text, "there is no operation at '", str_shown(undo->paths[0]).text,
+               "' that can be undone. ");
+    if (operations_each(record, find_newest, &finding, NULL) > 0)
+        str_concat(&text, "The newest elsewhere is: brig undo", jail.text, " ",
+                   str_number(finding.id).text, ". ");
+    str_concat(&text, "See brig log", jail.text);
+    return text.failed ? brig_fail_nomem(err) : brig_fail(err, BRIG_E_STATE, 0, "%s", text.data);
+}
+
 /* The newest operation that counts, and has changed something at the paths. */
 static int find_newest_there(int record, const struct operation_undo *undo, uint64_t *ret_id,
                              struct brig_error *err)
@@ -137,9 +152,7 @@ static int find_newest_there(int record, const struct operation_undo *undo, uint
         return status;
     *ret_id = finding.id;
     if (finding.id == 0 && undo->paths)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "there is no operation at '%s' that can be undone. See brig log%s",
-                         str_shown(undo->paths[0]).text, record_option(record).text);
+        return fail_elsewhere(record, undo, err);
     return finding.id ? 0
                       : brig_fail(err, BRIG_E_STATE, 0,
                                   "there is no operation that can be undone. See brig log%s",

@@ -71,6 +71,7 @@ struct applying {
     struct str notes; /* about git */
     uint64_t applied, kept, skipped, told;
     uint64_t risky, conflicts; /* of those skipped: without a question, for lack of a terminal */
+    uint64_t unmerged;         /* and because a merge was not possible */
 };
 
 /* ---- the words ---- */
@@ -343,6 +344,7 @@ static void settle_conflict(struct applying *applying, const struct change *chan
     case CONFLICT_MERGE:
         *reason = applying->words->dry ? NULL : merge(applying, change);
         *choice = *reason ? APPLY_SKIP : APPLY_MERGE;
+        applying->unmerged += *reason != NULL;
         break;
     case CONFLICT_ASK:
     case CONFLICT_SKIP:
@@ -600,6 +602,12 @@ static int finish(struct applying *applying, uint64_t id)
         message_note("flagged changes need --risky, or an answer at a terminal");
     if (applying->conflicts > 0)
         message_note("conflicts need --conflict mine, theirs or merge, or an answer at a terminal");
+    const struct jails_option jail = jails_option(applying->layers.setup.settings.jail);
+    if (applying->unmerged > 0)
+        message_note(
+            "what could not be merged waits: brig diff%s PATH shows the jail's part; edit your "
+            "file, then brig apply%s --conflict mine PATH, or theirs",
+            jail.text, jail.text);
     if (applying->applied + applying->kept + applying->skipped == 0 && !unmatched &&
         !applying->git_moved)
         message_note("%s",
@@ -607,8 +615,9 @@ static int finish(struct applying *applying, uint64_t id)
     else if (applying->applied + applying->kept + applying->git_moved > 0 && id)
         tell_done(applying, id);
     if (applying->skipped > applying->told)
-        message_note("%ju change%s left out", (uintmax_t)(applying->skipped - applying->told),
-                     applying->skipped - applying->told == 1 ? " was" : "s were");
+        message_note("%ju change%s left out; brig apply%s asks again",
+                     (uintmax_t)(applying->skipped - applying->told),
+                     applying->skipped - applying->told == 1 ? " was" : "s were", jail.text);
     return applying->skipped > 0 || unmatched || applying->git_left ? SKIPPED : 0;
 }
 
@@ -618,8 +627,8 @@ static bool ask_git(void *data, const struct inventory_item *item)
     static const struct answer answers[] = {{'y', "yes"}, {'n', "no"}, {'n', ""}};
     const struct applying *applying = data;
     autostr struct str text = {0};
-    if (applying->flagged != '\0')
-        return applying->flagged == 'a';
+    if (applying->flagged == 'o')
+        return false;
     str_append_shown(&text, item->path, strlen(item->path), "");
     str_concat(&text, ": ", item->risk, names_class_words(item->class));
     return ask_text(&text, "Move it all the same? [y]es, [n]o?", answers, ARRAY_LENGTH(answers)) ==

@@ -296,6 +296,7 @@ static int show_git(const struct asking *asking, const struct jails *jails, stru
         wanted[i] = selection_has_root(&jails->selections[0], i);
     int status =
         layers_list_git(&layers->layers, wanted, layers->setup.settings.storage, &printer, err);
+    str_done(&printer.listed);
     return status < 0 || out.length == 0 ? status : message_print(&out, err);
 }
 

@@ -36,6 +36,7 @@ struct discarding {
     const char *here; /* the directory that --all means; NULL: all */
     size_t layer;
     uint64_t discarded, skipped;
+    bool held; /* files that were held back were deleted */
 };
 
 static void report(void *context, const char *root, const char *path, const char *reason)
@@ -93,7 +94,7 @@ static int finish(const struct discarding *discarding, uint64_t id)
     if (unmatched)
         message_warning("nothing has changed at '%s', and it is not held back",
                         str_shown(unmatched).text);
-    else if (discarding->discarded == 0 && discarding->skipped == 0)
+    else if (discarding->discarded == 0 && discarding->skipped == 0 && !discarding->held)
         message_note("there is nothing to discard");
     return discarding->skipped > 0 || unmatched ? SKIPPED : 0;
 }
@@ -193,6 +194,8 @@ static int discard_changes(const struct words *words, struct brig_error *err)
     if (words->all) {
         discarding->here = verb_layers_here(&discarding->layers);
         status = held_discard_all(discarding->layers.setup.settings.jail, discarding->here, err);
+        discarding->held = status > 0;
+        status = status < 0 ? status : 0;
     }
     if (status == 0 && discarding->layers.layers.count > 0)
         status = discard_layers(discarding, words, err);

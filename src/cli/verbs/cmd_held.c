@@ -470,6 +470,7 @@ int held_discard_words(const char *jail, int count, char **words, bool *ret_done
 int held_discard_all(const char *jail, const char *within, struct brig_error *err)
 {
     struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
+    bool any = false;
     int status = open_list(&asking, cmd_discard.name, err);
     for (size_t i = 0; i < asking.list.count && status == 0; i++) {
         const struct hold *item = &asking.list.items[i];
@@ -479,11 +480,12 @@ int held_discard_all(const char *jail, const char *within, struct brig_error *er
         str_append(&asking.out, "deleted ");
         append_path(&asking.out, item, "");
         str_append_char(&asking.out, '\n');
+        any = true;
     }
     (void)flush(&asking, NULL);
     hold_list_done(&asking.list);
     own_close(&asking.storage);
-    return status;
+    return status < 0 ? status : any;
 }
 
 /* Both verbs. */

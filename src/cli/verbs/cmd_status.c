@@ -203,6 +203,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     if (status == 0)
         status = show(asking, err);
     selections_done(&asking->selections);
+    str_done(&asking->printer.items.listed);
     str_done(&asking->printer.out);
     str_done(&asking->state);
     git_done(&asking->git);

@@ -91,11 +91,11 @@ static void append_what(struct str *out, const struct inventory_item *item)
         str_append_count(out, item->range->total, "commit");
 }
 
-static void print_text(const struct git_printer *printer, const struct inventory_item *item)
+static void print_text(struct git_printer *printer, const struct inventory_item *item)
 {
     struct str *out = printer->out;
     const struct range *range = item->range;
-    uint64_t listed = 0;
+    uint64_t listed = 0, again = 0;
     str_concat(out, "  G  ", kind_of(item->git), " ");
     append_shown(out, short_name(item->path));
     str_append(out, "  ");
@@ -105,13 +105,22 @@ static void print_text(const struct git_printer *printer, const struct inventory
     str_append_char(out, '\n');
     for (size_t i = 0; i < range->count; i++) {
         const struct range_commit *commit = &range->commits[i];
+        if (*commit->id && str_list_has(&printer->listed, commit->id)) {
+            again++;
+            continue;
+        }
         if (*commit->id && printer->form == GIT_PRINT_SHORT && listed >= COMMITS_SHORT)
             continue;
         listed += *commit->id != '\0';
+        if (*commit->id)
+            str_list_add(&printer->listed, commit->id);
         print_commit(printer, commit);
     }
-    if (range->total > listed)
-        str_appendf(out, "      and %" PRIu64 " more commits\n", range->total - listed);
+    if (again > 0)
+        str_appendf(out, "      %s%" PRIu64 " that %s above\n", listed > 0 ? "and " : "", again,
+                    again == 1 ? "is" : "are");
+    if (range->total > listed + again)
+        str_appendf(out, "      and %" PRIu64 " more commits\n", range->total - listed - again);
 }
 
 /* ---- JSON ---- */

@@ -21,6 +21,7 @@ struct git_printer {
     struct str *out;     /* text; or NULL, and: */
     struct json *writer; /* an array that is open */
     uint64_t items, risky;
+    struct str listed; /* commits that were printed: each once; release it with str_done() */
 };
 
 /* Prints one item of git. Names and texts of the jail are escaped. */

@@ -12,7 +12,7 @@
 int held_discard_words(const char *jail, int count, char **words, bool *ret_done,
                        struct brig_error *err);
 
-/* Deletes all held back files of the jail, or with `within` those that were in this directory. */
+/* Deletes all held back files of the jail, or with `within` those that were in this directory: 1, 0 if there were none, or a code. */
 int held_discard_all(const char *jail, const char *within, struct brig_error *err);
 
 /* How many a jail has. */
