@@ -270,7 +270,8 @@ assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["ol
     shows 'ci.yml: executed by continuous integration'
     type_line n
     shows '^ended 1$'
-    [ ! -e Makefile ] && [ "$(out log -1 --format=%s)" = first ]
+    [ ! -e Makefile ]
+    [ "$(out log -1 --format=%s)" = first ]
     screen clear-history -t t \; send-keys -t t -R
     type_line "clear; '$BRIG' apply -j $JAIL --all; echo ended \$?"
     shows 'Makefile: '
@@ -278,7 +279,8 @@ assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["ol
     shows 'ci.yml: executed by continuous integration'
     type_line y
     shows '^ended 0$'
-    [ "$(cat Makefile)" = all: ] && [ "$(out log -1 --format=%s)" = tidy ]
+    [ "$(cat Makefile)" = all: ]
+    [ "$(out log -1 --format=%s)" = tidy ]
     nothing_left
 }
 

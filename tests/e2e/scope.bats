@@ -135,12 +135,12 @@ work() {
     work
     must verb apply --all
     must_exit 125 verb undo nosuch
-    output_has "there is no operation at '$PROJECT/nosuch' that can be undone. See brig log"
+    output_has "there is no operation at '$PROJECT/nosuch' that can be undone. The newest elsewhere is: brig undo -j $JAIL "
     id=$(by user log -j "$JAIL" --json | python3 -c '
 import json, sys
 print([o["id"] for o in json.load(sys.stdin) if o["kind"] == "apply"][0])')
     must_exit 125 verb undo "$id" nosuch
-    output_has "operation $id has nothing to undo at '$PROJECT/nosuch'. See brig log $id"
+    output_has "operation $id has nothing to undo at '$PROJECT/nosuch'. See brig log -j $JAIL $id"
     must verb undo a
     [ "$(cat a)" = a ]
 }
@@ -158,7 +158,7 @@ print([o["id"] for o in json.load(sys.stdin) if o["kind"] == "apply"][0])')
     work
     answers() { printf '%s\n' "$1" | by user review --plain -j "$JAIL" "${@:2}"; }
     must answers q
-    output_has '1 change in jail'
+    output_has '3 changes in jail' # the file, the branch, and HEAD with the index
     output_has "$PROJECT/a"
     output_lacks /dotfile
     output_has "brig: 1 change is elsewhere: brig review -j $JAIL $HOME_OF_USER"
@@ -167,5 +167,5 @@ print([o["id"] for o in json.load(sys.stdin) if o["kind"] == "apply"][0])')
     output_lacks "$PROJECT/a"
     cd "$HOME_OF_USER"
     must answers q
-    output_has '2 changes in jail'
+    output_has '4 changes in jail'
 }
