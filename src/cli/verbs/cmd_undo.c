@@ -106,8 +106,12 @@ static void tell_undone(int record, int storage, uint64_t undone, uint64_t id, c
     for (const char *root = NULL; new.whole && (root = str_list_next(&old.roots, root));)
         guard_tell_pending(storage, root, jails_option(jail).text, &notes);
     bool drops = strcmp(old.kind, OPERATION_DISCARD) == 0 && new.whole;
-    if (drops && guard_restore(storage, undone, &notes, NULL) > 0)
+    struct brig_error why = {0};
+    int back = drops ? guard_restore(storage, undone, &notes, &why) : 0;
+    if (back > 0)
         message_note("git: the jail's branches are back");
+    else if (back < 0)
+        message_warning("git: the jail's branches are not back: %s", why.message);
     message_lines(&notes);
     operation_info_done(&old);
     operation_info_done(&new);
