@@ -801,15 +801,13 @@ void guard_tell_pending(int storage, const char *path, const char *option, struc
     }
     if (kept < 0)
         return;
-    const char *what = "merge", *end = "git reset -q";
-    if (files_exists(kept, "rebase-merge") || files_exists(kept, "rebase-apply")) {
-        /* Files are as they were, and the index is that of the rebase: --abort alone would refuse. */
-        what = "rebase";
+    const char *what = side_goes_on(kept), *end = "git reset -q";
+    what = what ? what : "merge"; /* of which only files with conflicts are left */
+    if (strcmp(what, "rebase") ==
+        0) /* the index is that of the rebase: --abort alone would refuse */
         end = "sh -c 'git reset -q ORIG_HEAD && git rebase --abort'";
-    } else if (files_exists(kept, "BISECT_LOG")) {
-        what = "bisect";
+    else if (strcmp(what, "bisect") == 0)
         end = "git bisect reset";
-    }
     str_concat(notes, "git: a ", what, " in ", str_shown(at).text,
                " still goes on in the jail. To end it: brig", option, " ", end, "\n");
 }

@@ -301,7 +301,7 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
         status = plan_look(tree, err);
     if (status < 0)
         return status;
-    if (side_is_busy(tree->p->repo.git_dir)) {
+    if (side_goes_on(tree->p->repo.git_dir)) {
         str_concat(&tree->report->notes,
                    "git: a rebase or merge goes on outside; what the jail did is kept below ",
                    tree->t.space, "/\n");

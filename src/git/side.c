@@ -137,13 +137,20 @@ size_t side_count_worktrees(const struct str *worktrees, const char *branch)
     return count;
 }
 
-bool side_is_busy(int git_dir)
+const char *side_goes_on(int git_dir)
 {
-    static const char *const names[] = {"rebase-merge", "rebase-apply",     "sequencer",
-                                        "MERGE_HEAD",   "CHERRY_PICK_HEAD", "REVERT_HEAD",
-                                        "BISECT_LOG"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (files_exists(git_dir, names[i]))
-            return true;
-    return false;
+    /* As in the script of fetch.c, the first one counts: a rebase can have files of the others, too. */
+    static const struct {
+        const char *name, *what;
+    } files[] = {{"rebase-merge", "rebase"},
+                 {"rebase-apply", "rebase"},
+                 {"CHERRY_PICK_HEAD", "cherry-pick"},
+                 {"REVERT_HEAD", "revert"},
+                 {"sequencer", "cherry-pick"},
+                 {"MERGE_HEAD", "merge"},
+                 {"BISECT_LOG", "bisect"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (files_exists(git_dir, files[i].name))
+            return files[i].what;
+    return NULL;
 }

@@ -90,5 +90,5 @@ int side_list_worktrees(const struct git *git, int common, struct str *ret_workt
                         struct brig_error *err);
 /* In how many of them a branch is. */
 size_t side_count_worktrees(const struct str *worktrees, const char *branch);
-/* Whether a rebase, merge, bisect or the like goes on. */
-bool side_is_busy(int git_dir);
+/* What goes on in a git directory: "rebase", "merge", "bisect" …; NULL: nothing. */
+const char *side_goes_on(int git_dir);

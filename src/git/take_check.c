@@ -333,7 +333,7 @@ int take_check(struct git_taking *t, struct brig_error *err)
         struct take_tree *tree = &t->trees[i];
         status =
             side_read_head(t->git, &(struct git_call){.git_dir = tree->git_dir}, tree->head, err);
-        if (status == 0 && take_find(t, i, TAKE_INDEX) && side_is_busy(tree->git_dir))
+        if (status == 0 && take_find(t, i, TAKE_INDEX) && side_goes_on(tree->git_dir))
             status = brig_fail(err, BRIG_E_STATE, 0, "a rebase, merge or bisect goes on in '%s'",
                                str_shown(tree->path).text);
     }
