@@ -38,7 +38,7 @@ static void append_name(struct str *out, const char *name)
 }
 
 /* Begins one more of them; false: it is only counted. */
-static bool tell(struct reading *r, const char *text, size_t limit)
+static bool moved_tell(struct reading *r, const char *text, size_t limit)
 {
     if (r->told >= limit) {
         r->more++;
@@ -60,7 +60,11 @@ static void tell_ref(struct reading *r)
 {
     const struct moved_entry *e = &r->entry;
     bool moves = *e->old && *e->new;
-    if (!tell(r, moves ? "moved " : *e->old ? "deleted " : "made ", *e->old ? LOST_MAX : TOLD_MAX))
+    if (!moved_tell(r,
+                    moves     ? "moved "
+                    : *e->old ? "deleted "
+                              : "made ",
+                    *e->old ? LOST_MAX : TOLD_MAX))
         return;
     append_name(r->what, e->name);
     if (moves) {
@@ -80,17 +84,17 @@ static void end_entry(struct reading *r)
     struct moved_entry *e = &r->entry;
     bool moved = strcmp(e->old, e->new) != 0 || e->more != 0;
     for (size_t i = 0; i < ARRAY_LENGTH(texts) && moved; i++)
-        if (strcmp(e->kind, texts[i][0]) == 0 && tell(r, texts[i][1], LOST_MAX))
+        if (strcmp(e->kind, texts[i][0]) == 0 && moved_tell(r, texts[i][1], LOST_MAX))
             tell_place(r);
     if (moved && strcmp(e->kind, "ref") == 0)
         tell_ref(r);
     if (moved && strcmp(e->kind, "head") == 0 && *e->old &&
-        *e->new &&tell(r, "switched to ", LOST_MAX)) {
+        *e->new &&moved_tell(r, "switched to ", LOST_MAX)) {
         append_name(r->what, e->new);
         tell_place(r);
     }
     if (strcmp(e->kind, "placed") == 0 &&
-        tell(r, *e->new ? "made the repository " : "took away the repository ", LOST_MAX))
+        moved_tell(r, *e->new ? "made the repository " : "took away the repository ", LOST_MAX))
         str_append_shown(r->what, e->name, strlen(e->name), "");
     *e = (struct moved_entry){0};
 }

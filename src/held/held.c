@@ -217,8 +217,27 @@ static bool held_is_mounted(const struct held_root *root)
     return git >= 0 && files_is_mount_point(git);
 }
 
-int held_find(const struct held_root *root, const struct held_rules *rules, held_each each,
-              void *context)
+/* ---- holding back ---- */
+
+static int held_take_name(const struct held_root *root, const struct held_keeper *keeper,
+                          const struct held_rules *rules, const struct names_held_name *held,
+                          struct str *notes)
+{
+    struct brig_error failure = {0};
+    if (rules->report_only || !keeper->hold) {
+        str_appendf(notes, "new: %s, which %s would execute\n", held->path, held->row->program);
+        return 0;
+    }
+    int status = keeper->hold(keeper->record, root, held, notes, &failure);
+    if (status < 0)
+        str_appendf(notes,
+                    "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
+                    str_shown(root->path).text, held->path, held->row->program, failure.message);
+    return status;
+}
+
+int held_take(const struct held_root *root, const struct held_keeper *keeper,
+              const struct held_rules *rules, struct str *notes)
 {
     size_t i = 0;
     int status = 0;
@@ -240,41 +259,8 @@ int held_find(const struct held_root *root, const struct held_rules *rules, held
         if (!held_set_has(&fresh, i) || (at.row->held == NAMES_HELD_BARE && !bare) ||
             names_is_excepted(rules->unprotect, rules->unprotect_count, root->path, at.path))
             continue;
-        int found = each(context, root, &at);
-        status = status < 0 ? status : found; /* the others are still held back */
+        int taken = held_take_name(root, keeper, rules, &at, notes);
+        status = status < 0 ? status : taken; /* the others are still held back */
     }
     return status;
-}
-
-/* ---- holding back ---- */
-
-struct held_taking {
-    const struct held_keeper *keeper;
-    const struct held_rules *rules;
-    struct str *notes;
-};
-
-static int held_take_each(void *context, const struct held_root *root,
-                          const struct names_held_name *held)
-{
-    const struct held_taking *taking = context;
-    struct brig_error failure = {0};
-    if (taking->rules->report_only || !taking->keeper->hold) {
-        str_appendf(taking->notes, "new: %s, which %s would execute\n", held->path,
-                    held->row->program);
-        return 0;
-    }
-    int status = taking->keeper->hold(taking->keeper->record, root, held, taking->notes, &failure);
-    if (status < 0)
-        str_appendf(taking->notes,
-                    "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
-                    str_shown(root->path).text, held->path, held->row->program, failure.message);
-    return status;
-}
-
-int held_take(const struct held_root *root, const struct held_keeper *keeper,
-              const struct held_rules *rules, struct str *notes)
-{
-    struct held_taking taking = {keeper, rules, notes};
-    return held_find(root, rules, held_take_each, &taking);
 }

@@ -45,13 +45,7 @@ void held_root_done(struct held_root *root);
 /* Whether one of the names exists that did not at the start. */
 bool held_has_new(const struct held_root *root);
 
-/* Calls `each` for each name that is to be held back: new, and not excepted by the rules. Returns its
- * first failure, after the others. */
 struct names_held_name;
-typedef int (*held_each)(void *context, const struct held_root *root,
-                         const struct names_held_name *held);
-int held_find(const struct held_root *root, const struct held_rules *rules, held_each each,
-              void *context);
 
 /* What holds back one name and appends a line about it to `notes`: hold_name() of changes/operation/hold.h. */
 struct held_keeper {
@@ -60,6 +54,7 @@ struct held_keeper {
     int record;                                             /* NAME.record of the jail */
 };
 
-/* Holds back the new files in the directory. A line about each is appended to `notes`. */
+/* Holds back each name in the directory that is new, and not excepted by the rules. A line about each is appended to `notes`.
+ * Returns the first failure, after the others. */
 int held_take(const struct held_root *root, const struct held_keeper *keeper,
               const struct held_rules *rules, struct str *notes);

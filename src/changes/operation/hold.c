@@ -203,7 +203,8 @@ int hold_complete(struct hold_pending *pending, int dir, const char *name, struc
     return status < 0 ? status : operation_number(pending->operations, pending->name, &id, err);
 }
 
-void hold_drop(struct hold_pending *pending)
+/* Removes its directory. */
+static void hold_drop(struct hold_pending *pending)
 {
     if (pending->operations >= 0)
         (void)tree_remove(pending->operations, pending->name, NULL);

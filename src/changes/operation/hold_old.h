@@ -25,8 +25,6 @@ int hold_open_pending(int record, const char *name, struct hold_pending *pending
                       struct brig_error *err);
 /* Stores the file, unless that was done before, removes it, and numbers the operation. */
 int hold_complete(struct hold_pending *pending, int dir, const char *name, struct brig_error *err);
-/* Removes its directory. */
-void hold_drop(struct hold_pending *pending);
 /* To be called in any case. */
 void hold_pending_done(struct hold_pending *pending);
 

@@ -297,7 +297,7 @@ static int append_hash(void *context, const struct hold_file *file, struct brig_
 
 /* ---- the verbs ---- */
 
-static int keep(struct asking *asking, const struct hold *item, struct brig_error *err)
+static int keep_item(struct asking *asking, const struct hold *item, struct brig_error *err)
 {
     autostr struct str kind = {0}; /* determined while it is still in the storage */
     autoclose int record = open_record(asking->storage, item->jail);
@@ -383,7 +383,8 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     if (!newest)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
                          str_shown(given).text);
-    status = asking->action == SHOW ? show(asking, newest, below, err) : keep(asking, newest, err);
+    status =
+        asking->action == SHOW ? show(asking, newest, below, err) : keep_item(asking, newest, err);
     if (status == 0 && versions > 1 && asking->action == KEEP)
         message_note("%zu older version%s held back; see brig held", versions - 1,
                      versions == 2 ? " stays" : "s stay");
