@@ -475,17 +475,12 @@ static int settle(int run, struct brig_error *err)
     return run_changes_record(run, &count, NULL, err);
 }
 
-struct settling {
-    int record;
-    int count;
-};
-
-static int settle_each(void *context, const struct operation_info *info, struct brig_error *err)
+static int settle_each(void *context, int operations, uint64_t id, struct brig_error *err)
 {
-    struct settling *settling = context;
-    if (++settling->count > SETTLED_MAX)
+    unsigned *count = context;
+    if (++*count > SETTLED_MAX)
         return 1;
-    autoclose int run = info->has_checkpoint ? restore_open_run(settling->record, info->id) : -1;
+    autoclose int run = files_open_dir(operations, str_number(id).text);
     int status = run < 0 ? 0 : settle(run, err);
     if (status == BRIG_E_STATE && err)
         *err = (struct brig_error){0};
@@ -494,8 +489,8 @@ static int settle_each(void *context, const struct operation_info *info, struct 
 
 int restore_settle(int record, struct brig_error *err)
 {
-    struct settling settling = {.record = record};
-    int status = operations_each(record, settle_each, &settling, err);
+    unsigned count = 0;
+    int status = operations_each_id(record, settle_each, &count, err);
     return status < 0 ? status : 0;
 }
 

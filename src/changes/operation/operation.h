@@ -93,7 +93,11 @@ void operation_info_done(struct operation_info *info);
 /* "none", "listed" or "unknown". */
 const char *operation_effect_word(enum operation_effect effect);
 
-/* Calls `visit` for each operation, the newest first. A result other than 0 ends it and is returned. */
+/* Calls `visit` with each number of an operation, the newest first. A result other than 0 ends it and is returned. */
+typedef int (*operation_id_visit)(void *context, int operations, uint64_t id,
+                                  struct brig_error *err);
+int operations_each_id(int record, operation_id_visit visit, void *context, struct brig_error *err);
+/* The same with what is known about each that can be read. */
 typedef int (*operation_visit)(void *context, const struct operation_info *info,
                                struct brig_error *err);
 int operations_each(int record, operation_visit visit, void *context, struct brig_error *err);

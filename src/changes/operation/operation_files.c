@@ -479,22 +479,39 @@ static int list_ids(int operations, struct id_list *ret_list, struct brig_error 
     return 0;
 }
 
-int operations_each(int record, operation_visit visit, void *context, struct brig_error *err)
+int operations_each_id(int record, operation_id_visit visit, void *context, struct brig_error *err)
 {
     struct id_list list;
     autoclose int operations = operations_open(record, err);
     int status = operations < 0 ? operations : list_ids(operations, &list, err);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < list.count && status == 0; i++) {
-        struct operation_info info;
-        if (operation_read_info(operations, list.items[i], &info, NULL, NULL) < 0)
-            continue;
-        status = visit(context, &info, err);
-        operation_info_done(&info);
-    }
+    for (size_t i = 0; i < list.count && status == 0; i++)
+        status = visit(context, operations, list.items[i], err);
     free(list.items);
     return status;
+}
+
+struct reading {
+    operation_visit visit;
+    void *context;
+};
+
+static int visit_read(void *context, int operations, uint64_t id, struct brig_error *err)
+{
+    const struct reading *reading = context;
+    struct operation_info info;
+    if (operation_read_info(operations, id, &info, NULL, NULL) < 0)
+        return 0;
+    int status = reading->visit(reading->context, &info, err);
+    operation_info_done(&info);
+    return status;
+}
+
+int operations_each(int record, operation_visit visit, void *context, struct brig_error *err)
+{
+    struct reading reading = {visit, context};
+    return operations_each_id(record, visit_read, &reading, err);
 }
 
 static int find_interrupted(void *context, const struct operation_info *info,
